@@ -45,7 +45,7 @@ def draw_map(
     It is seen from above: sandy ground, brown rock, a light frontier, and dark unknown cells.
 
     Args:
-        known: bool ``(side, side)``, cells that were seen; nothing of the others is drawn.
+        is_known: bool ``(side, side)``, cells that were seen; nothing of the others is drawn.
         ground: bool ``(side, side)``.
         rovers: x, y and colour of each.
         scale: pixels along a side of a cell.

@@ -63,7 +63,7 @@ STEP_COST = 1 / 400
 BLOCK = 8
 """Cells along a side of a block of the coarse map."""
 BLOCKS = 2 * SIDE // BLOCK
-MANY = 16
+FULL_BLOCK_CELLS = 16
 """Frontier cells from which a block counts as full."""
 
 
@@ -121,8 +121,8 @@ class MarsCoverage(Task[Params, State]):
         n = jnp.minimum(
             jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1
         )
-        x, y = grid_bits.nth(params.ground, n)
-        return State(x, y, terrain.seen_from(params.ground, x, y))
+        x, y = grid_bits.nth_cell(params.ground, n)
+        return State(x, y, terrain.visible_cells(params.ground, x, y))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move, then look."""
@@ -131,7 +131,7 @@ class MarsCoverage(Task[Params, State]):
         # The kernel discards the result of an illegal move, but the computation must not leave the
         # map.
         x, y = jnp.clip(state.x + dx, 0, SIDE - 1), jnp.clip(state.y + dy, 0, SIDE - 1)
-        return State(x, y, state.known_cells | terrain.seen_from(params.ground, x, y))
+        return State(x, y, state.known_cells | terrain.visible_cells(params.ground, x, y))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(405,)``; see the table."""
@@ -143,7 +143,8 @@ class MarsCoverage(Task[Params, State]):
             for cells in (known_ground, known_rock)
         ]
         coarse = jnp.minimum(
-            blocks(frontier(known_ground, state.known_cells), state.x, state.y), MANY
+            block_counts(frontier(known_ground, state.known_cells), state.x, state.y),
+            FULL_BLOCK_CELLS,
         )
         coverage = self._fraction(grid_bits.count(known_ground), params)
         position_entries = (
@@ -152,7 +153,7 @@ class MarsCoverage(Task[Params, State]):
         )
         return jnp.concatenate([
             *(cells.astype(self.dtype) for cells in near),
-            coarse.ravel().astype(self.dtype) * self.dtype.type(1 / MANY),
+            coarse.ravel().astype(self.dtype) * self.dtype.type(1 / FULL_BLOCK_CELLS),
             self.stack(*position_entries, coverage),
         ])  # fmt: skip
 
@@ -169,7 +170,7 @@ class MarsCoverage(Task[Params, State]):
                     "[row from below, column]: cells of frontier in each block of the map about "
                     "the rover"
                 ),
-                f"{MANY} cells",
+                f"{FULL_BLOCK_CELLS} cells",
                 block_map,
             ),
             Component("x", "cells from the western edge to the rover", f"{SIDE - 1} cells"),
@@ -189,26 +190,26 @@ class MarsCoverage(Task[Params, State]):
             grid_bits.count(cells & params.ground)
             for cells in (state.known_cells, next_state.known_cells)
         )
-        at_goal = self._covered(after, params) & ~self._covered(before, params)
+        at_goal = self._is_covered(after, params) & ~self._is_covered(before, params)
         return self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached."""
-        return self._covered(grid_bits.count(state.known_cells & params.ground), params)
+        return self._is_covered(grid_bits.count(state.known_cells & params.ground), params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the coverage."""
         covered = grid_bits.count(state.known_cells & params.ground)
         return {
-            "success": self._covered(covered, params),
+            "success": self._is_covered(covered, params),
             "coverage": self._fraction(covered, params),
         }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark moves onto ground, bool ``(4,)``."""
-        return beside(params.ground, state)
+        return neighbours_in(params.ground, state)
 
-    def _covered(self, count: jax.Array, params: Params) -> jax.Array:
+    def _is_covered(self, count: jax.Array, params: Params) -> jax.Array:
         return count * GOAL[1] >= params.size * GOAL[0]
 
     def _fraction(self, cells: jax.Array, params: Params) -> jax.Array:
@@ -269,10 +270,10 @@ def frontier(known_ground: jax.Array, known_cells: jax.Array) -> jax.Array:
 
     Yamauchi 1997, doi:10.1109/CIRA.1997.613851.
     """
-    return known_ground & grid_bits.grown(~known_cells)
+    return known_ground & grid_bits.grow(~known_cells)
 
 
-def blocks(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+def block_counts(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
     """Count the cells of a set in each block of the map about (x, y).
 
     The counts are int32 ``(BLOCKS, BLOCKS)``, with the lowest row first.
@@ -291,7 +292,7 @@ def blocks(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
     return counts.reshape(BLOCKS, BLOCK, BLOCKS).sum(1)
 
 
-def beside(cells: jax.Array, state: State) -> jax.Array:
+def neighbours_in(cells: jax.Array, state: State) -> jax.Array:
     """Mark which of the four cells beside the rover are in the set.
 
     The marks are bool ``(4,)``, in the order of the actions.
@@ -303,9 +304,9 @@ def beside(cells: jax.Array, state: State) -> jax.Array:
     return jnp.stack([here >> x >> 1, rows[2] >> x, here << 1 >> x, rows[0] >> x]) & 1 == 1
 
 
-NEARBY = 3
+GAIN_RADIUS = 3
 """Cells in each direction within which the player counts unknown cells: 49 at most."""
-EARLIEST = 48
+MAX_DETOUR = 48
 """Steps that the most promising frontier may be farther away than others."""
 
 
@@ -348,18 +349,18 @@ class FrontierUtility(NamedTuple):
         state: State = view.state
         known_ground = state.known_cells & view.params.ground
         edge = frontier(known_ground, state.known_cells)
-        gain = terrain.box_counts(~state.known_cells, NEARBY)
+        gain = terrain.box_counts(~state.known_cells, GAIN_RADIUS)
 
-        def coming(wave: tuple[jax.Array, jax.Array]) -> jax.Array:
+        def is_coming(wave: tuple[jax.Array, jax.Array]) -> jax.Array:
             cells, time = wave
-            return (time < SIDE * SIDE) & ~beside(cells, state).any()
+            return (time < SIDE * SIDE) & ~neighbours_in(cells, state).any()
 
         def spread(wave: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             cells, time = wave
-            farther = jnp.maximum(EARLIEST - time, 0).astype(jnp.float32)
+            farther = jnp.maximum(MAX_DETOUR - time, 0).astype(jnp.float32)
             min_gain = jnp.ceil((farther / self.weight) ** (1 / self.power)).astype(jnp.int32)
-            joining = edge & terrain.at_least(gain, min_gain)
-            return grid_bits.grown(cells) & known_ground | joining, time + 1
+            joining = edge & terrain.select_at_least(gain, min_gain)
+            return grid_bits.grow(cells) & known_ground | joining, time + 1
 
-        cells, _ = lax.while_loop(coming, spread, (jnp.zeros_like(edge), jnp.int32(0)))
-        return jnp.argmax(beside(cells, state)).astype(jnp.int32), memory
+        cells, _ = lax.while_loop(is_coming, spread, (jnp.zeros_like(edge), jnp.int32(0)))
+        return jnp.argmax(neighbours_in(cells, state)).astype(jnp.int32), memory

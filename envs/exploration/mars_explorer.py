@@ -64,7 +64,7 @@ from ..shared.grid_bits import SIDE
 from . import mars_coverage
 from .compass import MOVES, read_move
 from .known_map import as_grid, draw_map, map_lines
-from .ray_lidar import INSIDE, MAP, seen_from
+from .ray_lidar import INSIDE, MAP, visible_cells
 
 WAYS = {name: MOVES[name] for name in ("east", "west", "north", "south")}
 """Steps in x and y, in the order of the actions."""
@@ -74,7 +74,10 @@ GOAL = (19, 20)
 """Part of all cells that must be exceeded, as numerator and denominator."""
 PRIZE = 400
 """Reward of the goal, and price of a crash."""
-STEP_COST, PEER_STEP_COST = 1.0, 0.2
+STEP_COST = 1.0
+"""Reward that a step costs."""
+PEER_STEP_COST = 0.2
+"""Reward that a step costs in MarsExplorer."""
 FREE, ROCK, ROVER, PEER_ROVER = 0.3, 1.0, 0.6, 0.5
 """Numbers in an observation; the last one in MarsExplorer after the first step."""
 FIRST_COUNTED = np.where(np.arange(SIDE) % 2 == 0, sum(1 << x for x in range(0, MAP, 4)), 0).astype(
@@ -140,16 +143,16 @@ class MarsExplorer(Task[Params, State]):
             _, rock = carry
             return grid_bits.count(rock & FIRST_COUNTED) % 2 != split
 
-        def again(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        def draw_again(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             return carry[0] + 1, draw(carry[0] + 1)
 
-        _, rock = lax.while_loop(other_split, again, (jnp.int32(0), draw(jnp.int32(0))))
+        _, rock = lax.while_loop(other_split, draw_again, (jnp.int32(0), draw(jnp.int32(0))))
         return Params(~rock & INSIDE)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start in the corner, after a first look around."""
         corner = jnp.int32(0)
-        known_cells = seen_from(params.ground, corner, corner, bugs=self.bugs)
+        known_cells = visible_cells(params.ground, corner, corner, bugs=self.bugs)
         return State(corner, corner, known_cells, jnp.bool_(False), jnp.bool_(False))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -160,7 +163,7 @@ class MarsExplorer(Task[Params, State]):
         row = params.ground[jnp.clip(y, 0, MAP - 1)]
         free = inside & (row >> jnp.clip(x, 0, MAP - 1).astype(jnp.uint32) & 1 == 1)
         x, y = jnp.where(free, x, state.x), jnp.where(free, y, state.y)
-        known_cells = state.known_cells | seen_from(params.ground, x, y, bugs=self.bugs)
+        known_cells = state.known_cells | visible_cells(params.ground, x, y, bugs=self.bugs)
         return State(x, y, known_cells, ~free, jnp.bool_(True))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -197,7 +200,7 @@ class MarsExplorer(Task[Params, State]):
     ) -> jax.Array:
         """Return the newly seen cells, the cost of a step, the prize and the price of a crash."""
         before, after = grid_bits.count(state.known_cells), grid_bits.count(next_state.known_cells)
-        prize = PRIZE * (_covered(after) & ~_covered(before)) - PRIZE * next_state.crashed
+        prize = PRIZE * (_is_covered(after) & ~_is_covered(before)) - PRIZE * next_state.crashed
         new = (after - before).astype(self.dtype)
         if self.bugs:
             return jnp.where(
@@ -207,13 +210,13 @@ class MarsExplorer(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached or the rover has crashed."""
-        return _covered(grid_bits.count(state.known_cells)) | state.crashed
+        return _is_covered(grid_bits.count(state.known_cells)) | state.crashed
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, the coverage, and whether the rover has crashed."""
         count = grid_bits.count(state.known_cells)
         coverage = count.astype(self.dtype) / self.dtype.type(MAP**2)
-        return {"success": _covered(count), "coverage": coverage, "crashed": state.crashed}
+        return {"success": _is_covered(count), "coverage": coverage, "crashed": state.crashed}
 
     # -- text and pixels ---------------------------------------------------------------------------
 
@@ -273,7 +276,7 @@ def goal_cells() -> int:
     return MAP**2 * GOAL[0] // GOAL[1] + 1
 
 
-def _covered(count: jax.Array) -> jax.Array:
+def _is_covered(count: jax.Array) -> jax.Array:
     return count >= goal_cells()
 
 

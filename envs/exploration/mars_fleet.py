@@ -60,7 +60,7 @@ from ..shared.grid_bits import SIDE
 from . import relief, terrain
 from .compass import MOVES, read_move
 from .known_map import as_grid, draw_map, map_lines
-from .mars_coverage import BLOCKS, GOAL, MANY, NEARBY, blocks, frontier
+from .mars_coverage import BLOCKS, FULL_BLOCK_CELLS, GAIN_RADIUS, GOAL, block_counts, frontier
 from .terrain import RANGE, WINDOW
 
 WAYS = {"stay": (0, 0), **MOVES}
@@ -144,7 +144,9 @@ class MarsFleet(Task[Params, State]):
         cave = terrain.random_ground(bits[: 4 * SIDE].reshape(4, SIDE), DENSITY, split == 1)
         heights = relief.random_heights(bits[4 * SIDE :], self.relief)
         east, north = relief.ways(cave, heights)
-        ground = terrain.largest_region(cave, lambda cell, _: relief.reached(cell, east, north))
+        ground = terrain.largest_region(
+            cave, lambda cell, _: relief.connected_cells(cell, east, north)
+        )
         return Params(cave, ground, grid_bits.count(ground), heights, east, north)
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -153,9 +155,9 @@ class MarsFleet(Task[Params, State]):
         n = jnp.minimum(
             jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1
         )
-        x, y = grid_bits.nth(params.ground, n)
+        x, y = grid_bits.nth_cell(params.ground, n)
         x, y, battery = (jnp.full(self.card.agents, value, jnp.int32) for value in (x, y, CHARGE))
-        return State(Rover(x, y, battery), terrain.seen_from(params.open, x[0], y[0]))
+        return State(Rover(x, y, battery), terrain.visible_cells(params.open, x[0], y[0]))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move, pay the energy, then look."""
@@ -168,7 +170,7 @@ class MarsFleet(Task[Params, State]):
         battery = jnp.maximum(rovers.battery - jnp.where(action == 0, 0, used), 0)
         known_cells = state.known_cells
         for i in range(self.card.agents):
-            known_cells = known_cells | terrain.seen_from(params.open, x[i], y[i])
+            known_cells = known_cells | terrain.visible_cells(params.open, x[i], y[i])
         return State(Rover(x, y, battery), known_cells)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -192,17 +194,20 @@ class MarsFleet(Task[Params, State]):
             rows.append(
                 jnp.concatenate([
                     *(values.ravel().astype(self.dtype) for values in near[:2]),
-                    self._scaled(rise.ravel(), STEEP_VIEW),
-                    self._scaled(jnp.minimum(blocks(edge, x, y), MANY).ravel(), MANY),
+                    self._scale(rise.ravel(), STEEP_VIEW),
+                    self._scale(
+                        jnp.minimum(block_counts(edge, x, y), FULL_BLOCK_CELLS).ravel(),
+                        FULL_BLOCK_CELLS,
+                    ),
                     self.stack(
-                        *self._scaled_position(x, y),
-                        self._scaled(rover.battery, CHARGE),
+                        *self._scale_position(x, y),
+                        self._scale(rover.battery, CHARGE),
                         covered,
                     ),
                     *(
                         self.stack(
-                            *self._scaled_position(teammate.x - x, teammate.y - y),
-                            self._scaled(teammate.battery, CHARGE),
+                            *self._scale_position(teammate.x - x, teammate.y - y),
+                            self._scale(teammate.battery, CHARGE),
                         )
                         for teammate in teammates
                     ),
@@ -210,10 +215,10 @@ class MarsFleet(Task[Params, State]):
             )  # fmt: skip
         return jnp.stack(rows)
 
-    def _scaled_position(self, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return self._scaled(x, SIDE - 1), self._scaled(y, SIDE - 1)
+    def _scale_position(self, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return self._scale(x, SIDE - 1), self._scale(y, SIDE - 1)
 
-    def _scaled(self, number: jax.Array, unit: int) -> jax.Array:
+    def _scale(self, number: jax.Array, unit: int) -> jax.Array:
         return number.astype(self.dtype) * self.dtype.type(1 / unit)
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -249,7 +254,7 @@ class MarsFleet(Task[Params, State]):
                     "[row from below, column]: cells of frontier in each block of the map about "
                     "the rover"
                 ),
-                f"{MANY} cells",
+                f"{FULL_BLOCK_CELLS} cells",
                 block_map,
             ),
             Component("x", "cells from the western edge to the rover", edge),
@@ -275,20 +280,20 @@ class MarsFleet(Task[Params, State]):
             grid_bits.count(cells & params.ground)
             for cells in (state.known_cells, next_state.known_cells)
         )
-        at_goal = _covered(after, params) & ~_covered(before, params)
+        at_goal = _is_covered(after, params) & ~_is_covered(before, params)
         team = self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
         return jnp.broadcast_to(team, (self.card.agents,))
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached."""
-        return _covered(grid_bits.count(state.known_cells & params.ground), params)
+        return _is_covered(grid_bits.count(state.known_cells & params.ground), params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, the coverage, the energy used, and the number of stranded rovers."""
         covered = grid_bits.count(state.known_cells & params.ground)
         used = (CHARGE - state.rovers.battery).sum().astype(self.dtype)
         return {
-            "success": _covered(covered, params),
+            "success": _is_covered(covered, params),
             "coverage": self._fraction(covered, params),
             "energy": used * self.dtype.type(relief.UNIT / 1000),
             "stranded": (state.rovers.battery < relief.ROLLING).sum().astype(jnp.int32),
@@ -332,7 +337,7 @@ class MarsFleet(Task[Params, State]):
             *map_lines(is_known, free, {str(i + 1): (x[i], y[i]) for i in range(self.card.agents)}),
             "Heights in steps of 0.4 m (0 to 9, then a to z for 10 to 35). A cell costs "
             f"{relief.ROLLING} units of energy and 1 for each step up; more than "
-            f"{relief.STEEPEST} steps are too steep:",
+            f"{relief.MAX_RISE} steps are too steep:",
             *("".join(row) for row in heights[::-1]),
             *rovers,
             f"{covered / int(params.size):.1%} of the ground that can be reached is covered, the "
@@ -413,26 +418,26 @@ def legal_moves(rover: Rover, params: Params) -> jax.Array:
     """Mark the ways that a rover can take, bool ``(4,)`` in the order of the moves."""
     x, y = rover.x, rover.y
 
-    def begins(ways: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+    def is_open_from(ways: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
         return ways[y] >> x.astype(jnp.uint32) & 1 == 1
 
     # Cells of the outer ring are rock, so no rover stands on the edge.
     drivable = jnp.stack([
-        begins(params.east, x, y), begins(params.north, x, y),
-        begins(params.east, x - 1, y), begins(params.north, x, y - 1),
+        is_open_from(params.east, x, y), is_open_from(params.north, x, y),
+        is_open_from(params.east, x - 1, y), is_open_from(params.north, x, y - 1),
     ])  # fmt: skip
     steps = np.array(list(MOVES.values()), np.int32)
     there = params.heights[y + steps[:, 1], x + steps[:, 0]]
     return drivable & (relief.energy(params.heights[y, x], there) <= rover.battery)
 
 
-def _covered(count: jax.Array, params: Params) -> jax.Array:
+def _is_covered(count: jax.Array, params: Params) -> jax.Array:
     return count * GOAL[1] >= params.size * GOAL[0]
 
 
 UNREACHABLE = 2**14
 """Larger than eight times the energy of every way that matters; sums with it fit int16."""
-APART = 6
+CLAIM_RADIUS = 6
 """Cells, along the longer axis, within which an assigned frontier lowers the worth of others."""
 
 
@@ -473,7 +478,7 @@ class CoordinatedFrontiers(NamedTuple):
         edge = _grid(frontier(known_open, state.known_cells))
         unknown = sum(
             _grid(plane) << i
-            for i, plane in enumerate(terrain.box_counts(~state.known_cells, NEARBY))
+            for i, plane in enumerate(terrain.box_counts(~state.known_cells, GAIN_RADIUS))
         )
         worth = (self.weight * unknown).astype(jnp.int32)
         possible = (edge == 1) & (cost <= state.rovers.battery[:, None, None])
@@ -489,7 +494,9 @@ class CoordinatedFrontiers(NamedTuple):
             action = jnp.where(assigned, first[rover, cell // SIDE, cell % SIDE], action)
             possible = possible & ~assigned[:, None, None]
             away = jnp.maximum(abs(axis[:, None] - cell // SIDE), abs(axis - cell % SIDE))
-            worth = jnp.where(reachable, worth * jnp.minimum(away, APART) // APART, worth)
+            worth = jnp.where(
+                reachable, worth * jnp.minimum(away, CLAIM_RADIUS) // CLAIM_RADIUS, worth
+            )
         return action, memory
 
 
@@ -506,7 +513,7 @@ def cheapest_ways(
     """
     heights = params.heights
     east = _grid(params.east & known_open & known_open >> 1) == 1
-    north = _grid(params.north & known_open & grid_bits.above(known_open)) == 1
+    north = _grid(params.north & known_open & grid_bits.shift_down(known_open)) == 1
     # For each move the cells from which it is open.
     leaving = [east, north, jnp.roll(east, 1, 1), jnp.roll(north, 1, 0)]
     # By the cell in which a way ends: whether it is open, and eight times its energy. Nothing is

@@ -33,12 +33,12 @@ INSIDE = np.where(np.arange(32) < MAP, 2**MAP - 1, 0).astype(np.uint32)
 """The cells of the map, uint32 ``(32,)``."""
 
 
-def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array, *, bugs: bool) -> jax.Array:
+def visible_cells(ground: jax.Array, x: jax.Array, y: jax.Array, *, bugs: bool) -> jax.Array:
     """Return the cells, ground and rock, that the rays from (x, y) reach.
 
     The outer ring of the map is ground.
     """
-    rock = _in_pairs(window(~ground & INSIDE, x, y))
+    rock = _pack_row_pairs(window(~ground & INSIDE, x, y))
     ends, visible = (
         (_BUGGY_ENDS, jnp.asarray(_BUGGY_VISIBLE)[x & 1, y & 1])
         if bugs
@@ -52,17 +52,17 @@ def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array, *, bugs: bool) -> j
     words = union(sets | jnp.where(open_still[:, None], visible[:, -1], 0))
     rows = jnp.stack([words & 0xFFFF, words >> 16], 1).reshape(-1)[:WINDOW]
     if bugs:
-        rows = _moved_inside(rows, x, y)
+        rows = _move_inside(rows, x, y)
     return from_window(rows, x, y) & INSIDE
 
 
-def _in_pairs(rows: jax.Array) -> jax.Array:
+def _pack_row_pairs(rows: jax.Array) -> jax.Array:
     """Put two rows of a window into a word, uint32 ``(7,)``."""
     rows = jnp.concatenate([rows, jnp.zeros(1, rows.dtype)])
     return rows[0::2] | rows[1::2] << 16
 
 
-def _moved_inside(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+def _move_inside(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
     """Move the cells of a window that lie outside the map to the nearest cell inside.
 
     The window is centred at (x, y).
@@ -89,7 +89,7 @@ def _samples(x: int, y: int, length: float) -> np.ndarray:
     return (np.linspace([x, y], ends, SAMPLES, axis=1).round() - [x, y]).astype(int)
 
 
-def _packed(cells: np.ndarray) -> np.ndarray:
+def _pack(cells: np.ndarray) -> np.ndarray:
     """Pack cells about the rover, ``(n, 2)``, into a set, uint32 ``(7,)`` of two rows a word."""
     words = np.zeros((WINDOW + 1) // 2, np.uint32)
     columns, rows = cells.T + RANGE
@@ -111,11 +111,9 @@ def _rays() -> tuple[np.ndarray, np.ndarray]:
         np.array(list(dict.fromkeys(map(tuple, ray.tolist())))) for ray in _samples(0, 0, RANGE)
     ]
     num_ends = max(map(len, paths)) - 1
-    ends = [
-        [_packed(path[index : index + 1]) for index in range(1, num_ends + 1)] for path in paths
-    ]
+    ends = [[_pack(path[index : index + 1]) for index in range(1, num_ends + 1)] for path in paths]
     visible = [
-        [_packed(path[: index + 1]) for index in [*range(1, num_ends + 1), num_ends]]
+        [_pack(path[: index + 1]) for index in [*range(1, num_ends + 1), num_ends]]
         for path in paths
     ]
     return np.array(ends), np.array(visible)
@@ -128,7 +126,7 @@ def _buggy_rays() -> tuple[np.ndarray, np.ndarray]:
     """
     distances = range(1, RANGE)
     ends = [
-        [_packed(ray[np.floor(np.hypot(*ray.T)) == distance]) for distance in distances]
+        [_pack(ray[np.floor(np.hypot(*ray.T)) == distance]) for distance in distances]
         for ray in _samples(0, 0, RANGE)
     ]
     lengths = [*(distance + 0.5 for distance in distances), float(RANGE)]
@@ -136,7 +134,7 @@ def _buggy_rays() -> tuple[np.ndarray, np.ndarray]:
     # stay positive.
     visible = [
         [
-            np.stack([[_packed(ray) for ray in _samples(x, y, length)] for length in lengths], 1)
+            np.stack([[_pack(ray) for ray in _samples(x, y, length)] for length in lengths], 1)
             for y in (RANGE, RANGE + 1)
         ]
         for x in (RANGE, RANGE + 1)

@@ -18,11 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..shared.grid_bits import SIDE, above, below
+from ..shared.grid_bits import SIDE, shift_down, shift_up
 
 ROLLING = 2
 """Energy of a level cell, in units."""
-STEEPEST = 2
+MAX_RISE = 2
 """Largest difference of height between cells beside each other that a rover takes."""
 UNIT = 185 * 3.71 * 0.4
 """Energy that lifts a rover by one step of height, J."""
@@ -61,18 +61,18 @@ def random_heights(bits: jax.Array, relief: int) -> jax.Array:
 
 def ways(ground: jax.Array, heights: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the sets of cells from which one can drive to the east and back, and to the north."""
-    flat_x = jnp.abs(heights[:, 1:] - heights[:, :-1]) <= STEEPEST
-    flat_y = jnp.abs(heights[1:] - heights[:-1]) <= STEEPEST
-    east = _as_set(jnp.pad(flat_x, ((0, 0), (0, 1))))
-    north = _as_set(jnp.pad(flat_y, ((0, 1), (0, 0))))
-    return east & ground & ground >> 1, north & ground & above(ground)
+    flat_x = jnp.abs(heights[:, 1:] - heights[:, :-1]) <= MAX_RISE
+    flat_y = jnp.abs(heights[1:] - heights[:-1]) <= MAX_RISE
+    east = _pack_grid(jnp.pad(flat_x, ((0, 0), (0, 1))))
+    north = _pack_grid(jnp.pad(flat_y, ((0, 1), (0, 0))))
+    return east & ground & ground >> 1, north & ground & shift_down(ground)
 
 
-def _as_set(grid: jax.Array) -> jax.Array:
+def _pack_grid(grid: jax.Array) -> jax.Array:
     return (grid.astype(jnp.uint32) << np.arange(SIDE, dtype=np.uint32)).sum(1, dtype=jnp.uint32)
 
 
-def reached(seed: jax.Array, east: jax.Array, north: jax.Array) -> jax.Array:
+def connected_cells(seed: jax.Array, east: jax.Array, north: jax.Array) -> jax.Array:
     """Return all cells that some cells are connected with by ways."""
 
     def spread(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -81,8 +81,8 @@ def reached(seed: jax.Array, east: jax.Array, north: jax.Array) -> jax.Array:
             cells
             | (cells & east) << 1
             | cells >> 1 & east
-            | below(cells & north)
-            | above(cells) & north
+            | shift_up(cells & north)
+            | shift_down(cells) & north
         )
         return wider, (wider != cells).any()
 

@@ -14,7 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..shared.grid_bits import SIDE, above, below, count, flooded, grown, majority, plus
+from ..shared.grid_bits import (
+    SIDE,
+    add_bits,
+    count,
+    flood_from,
+    grow,
+    majority,
+    shift_down,
+    shift_up,
+)
 
 RANGE = 6
 """Range of the lidar in cells, Euclidean."""
@@ -27,7 +36,7 @@ _RING[[0, -1]] = 2**32 - 1
 
 
 def largest_region(
-    ground: jax.Array, flood: Callable[[jax.Array, jax.Array], jax.Array] = flooded
+    ground: jax.Array, flood: Callable[[jax.Array, jax.Array], jax.Array] = flood_from
 ) -> jax.Array:
     """Return the connected region with the most cells.
 
@@ -46,11 +55,11 @@ def largest_region(
         region = flood(first, ground_left)
         return ground_left & ~region, jnp.where(count(region) > count(best), region, best)
 
-    def undecided(state: tuple[jax.Array, jax.Array]) -> jax.Array:
+    def is_undecided(state: tuple[jax.Array, jax.Array]) -> jax.Array:
         ground_left, best = state
         return count(ground_left) > count(best)
 
-    return lax.while_loop(undecided, next_region, (ground, jnp.zeros_like(ground)))[1]
+    return lax.while_loop(is_undecided, next_region, (ground, jnp.zeros_like(ground)))[1]
 
 
 def box_counts(cells: jax.Array, radius: int) -> list[jax.Array]:
@@ -62,15 +71,15 @@ def box_counts(cells: jax.Array, radius: int) -> list[jax.Array]:
     for i in range(1, radius + 1):
         for moved in (cells << i, cells >> i):
             max_count += 1
-            row = _plus(row, [moved], max_count)
+            row = _add_planes(row, [moved], max_count)
     total, up, down = row, row, row
     for i in range(radius):
-        up, down = [below(plane) for plane in up], [above(plane) for plane in down]
-        total = _plus(total, _plus(up, down, 2 * max_count), (2 * i + 3) * max_count)
+        up, down = [shift_up(plane) for plane in up], [shift_down(plane) for plane in down]
+        total = _add_planes(total, _add_planes(up, down, 2 * max_count), (2 * i + 3) * max_count)
     return total
 
 
-def at_least(planes: list[jax.Array], number: Any) -> jax.Array:
+def select_at_least(planes: list[jax.Array], number: Any) -> jax.Array:
     """Return the cells whose count is at least ``number``, an integer that may be traced.
 
     Counts are planes of bits, as :func:`box_counts` returns them.
@@ -83,12 +92,12 @@ def at_least(planes: list[jax.Array], number: Any) -> jax.Array:
     return jnp.where(number < 2 ** len(planes), ~less, 0)
 
 
-def _plus(a: list[jax.Array], b: list[jax.Array], max_sum: int) -> list[jax.Array]:
-    """Add numbers in planes of bits; no sum exceeds ``most``."""
+def _add_planes(a: list[jax.Array], b: list[jax.Array], max_sum: int) -> list[jax.Array]:
+    """Add numbers in planes of bits; no sum exceeds ``max_sum``."""
     carry, total = jnp.zeros_like(a[0]), []
     for bit in range(max_sum.bit_length()):
         a_bit, b_bit = (n[bit] if bit < len(n) else jnp.zeros_like(carry) for n in (a, b))
-        digit, carry = plus(a_bit, b_bit, carry)
+        digit, carry = add_bits(a_bit, b_bit, carry)
         total.append(digit)
     return total
 
@@ -120,7 +129,7 @@ def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
     # If all cells were rock by chance, the ground would be the middle cell.
     middle = jnp.where(jnp.arange(SIDE) == SIDE // 2, jnp.uint32(1 << SIDE // 2), 0)
     ground = largest_region(~rock | middle)
-    beside = grown(ground) & ~ground & ~_RING
+    beside = grow(ground) & ~ground & ~_RING
     row = jnp.argmax(beside != 0)
     one_more = jnp.where(jnp.arange(SIDE) == row, beside & (~beside + 1), 0)
     return jnp.where((count(ground) & 1 == 1) == odd, ground, ground | one_more)
@@ -188,7 +197,7 @@ def _sight_lines() -> tuple[np.ndarray, np.ndarray]:
 _BETWEEN, _IN_RANGE = _sight_lines()
 
 
-def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+def visible_cells(ground: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
     """Return the cells, ground and rock, that the lidar at (x, y) sees.
 
     They are in range, and no rock is on the line between.

@@ -20,8 +20,18 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-DIRECTIONS, TOP, STEP, NOISE = 8, 4, 0.01, 0.025
-ITERATIONS, JUDGED_EVERY, JUDGED_EPISODES = 160, 10, 5
+DIRECTIONS = 8
+"""Random directions of an iteration."""
+BEST_DIRECTIONS = 4
+"""Directions with the highest returns, by which the weights change."""
+STEP_SIZE = 0.01
+NOISE = 0.025
+"""Length of the way along a direction that a rollout tries."""
+ITERATIONS = 160
+JUDGED_EVERY = 10
+"""Iterations from one evaluation of the policy to the next."""
+JUDGED_EPISODES = 5
+"""Episodes of an evaluation."""
 SEED = 2
 """Seed of the shipped policy, which finds a gait of about 3000, as seed 1 does.
 
@@ -95,9 +105,9 @@ def search(env_id: str, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
             for j, sign in enumerate((1, -1)):
                 gain = (weights + sign * NOISE * direction) / deviation
                 returns[i, j] = rollout(env, gain, mean, episode := episode + 1, bonus, moments)
-        top = np.argsort(-returns.max(1))[:TOP]
+        top = np.argsort(-returns.max(1))[:BEST_DIRECTIONS]
         change = ((returns[top, 0] - returns[top, 1])[:, None, None] * directions[top]).sum(0)
-        weights = weights + STEP / (TOP * max(returns[top].std(), 1e-6)) * change
+        weights = weights + STEP_SIZE / (BEST_DIRECTIONS * max(returns[top].std(), 1e-6)) * change
         if iteration % JUDGED_EVERY == 0:
             gain, mean = weights / moments.deviation, moments.mean.copy()
             judged = np.mean(

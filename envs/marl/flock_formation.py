@@ -71,15 +71,15 @@ STEP = 0.05
 """s"""
 GRAVITY = 9.81
 """m/s^2"""
-HORIZONTAL = 4.5
-"""m/s^2: 9.81 tan(24.6 degrees)."""
-VERTICAL = 4.0
-"""m/s^2"""
+HORIZONTAL_ACCELERATION = 4.5
+"""m/s^2 that an action of one commands: 9.81 tan(24.6 degrees)."""
+VERTICAL_ACCELERATION = 4.0
+"""m/s^2 that an action of one commands."""
 COLLISION = 0.25
 """m between centres"""
-SAFE = 0.4
+SAFE_DISTANCE = 0.4
 """m between centres"""
-LOST = 12.0
+LOST_DISTANCE = 12.0
 """m from the slot"""
 HALVING_ERROR = 0.25
 """m: slot error at which the reward is one half."""
@@ -122,6 +122,18 @@ class Params(NamedTuple):
     """1/s"""
     lag: jax.Array
     """s"""
+
+
+class Entries:
+    """Places of a vehicle's quantities in its observation; see the table."""
+
+    SLOT = slice(0, 3)
+    SLOT_VELOCITY = slice(3, 6)
+    VELOCITY = slice(6, 9)
+    ACCELERATION = slice(9, 12)
+    NEIGHBOURS = ((slice(12, 15), slice(15, 18)), (slice(18, 21), slice(21, 24)))
+    """Place and velocity of each neighbour, nearest first."""
+    TURN_RATE = slice(24, 25)
 
 
 class Vehicles(NamedTuple):
@@ -202,7 +214,7 @@ class FlockFormation(Task[Params, State]):
 
     def constants(self) -> tuple[Constant, ...]:
         """Return formation, leader, air and vehicles, and the weights of the reward's terms."""
-        level, up, slowest = HORIZONTAL, VERTICAL, 0.5 * self.top_speed
+        level, up, slowest = HORIZONTAL_ACCELERATION, VERTICAL_ACCELERATION, 0.5 * self.top_speed
         return (
             Constant(
                 "spacing",
@@ -316,7 +328,7 @@ class FlockFormation(Task[Params, State]):
             )
 
         vehicles = rk4(derivative, state.vehicles, STEP)
-        leader = led(state.leader, params)
+        leader = step_leader(state.leader, params)
         error = self._mean(distances(errors(vehicles, leader, params)))
         return State(
             vehicles, leader, state.mean_error + STEP / MEMORY * (error - state.mean_error)
@@ -395,7 +407,7 @@ class FlockFormation(Task[Params, State]):
         """Return the reward of each vehicle, ``(n,)``."""
         error = distances(errors(next_state.vehicles, next_state.leader, params))
         nearest = separations(next_state.vehicles).min(1)
-        proximity = jnp.clip((SAFE - nearest) * (1 / (SAFE - COLLISION)), 0, 1)
+        proximity = jnp.clip((SAFE_DISTANCE - nearest) * (1 / (SAFE_DISTANCE - COLLISION)), 0, 1)
         holding = HALVING_ERROR / (HALVING_ERROR + error)
         if self.own_constants.reweighted:
             return (
@@ -406,11 +418,11 @@ class FlockFormation(Task[Params, State]):
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Count pairs that are too near each other."""
-        return (separations(next_state.vehicles) < SAFE).sum().astype(self.dtype) * 0.5
+        return (separations(next_state.vehicles) < SAFE_DISTANCE).sum().astype(self.dtype) * 0.5
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether vehicles collided or one is lost."""
-        lost = (distances(errors(state.vehicles, state.leader, params)) > LOST).any()
+        lost = (distances(errors(state.vehicles, state.leader, params)) > LOST_DISTANCE).any()
         return lost | (separations(state.vehicles).min() < COLLISION)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
@@ -438,7 +450,7 @@ class FlockFormation(Task[Params, State]):
         separation = float(info["separation"])
         if separation < COLLISION:
             return f"a collision: two vehicles are {separation:.2f} m apart"
-        return f"a vehicle is lost: more than {LOST:.0f} m from its slot"
+        return f"a vehicle is lost: more than {LOST_DISTANCE:.0f} m from its slot"
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer: three numbers a vehicle."""
@@ -458,8 +470,8 @@ class FlockFormation(Task[Params, State]):
             )
         ]
         for i, row in enumerate(np.asarray(self._see(state, None, params))):
-            slot, rate, velocity, acceleration, *near = (_words(vector) for vector in np.split(
-                row[:24] * np.array([SCALE] * 9 + limits + [SCALE] * 12), 8))  # fmt: skip
+            vectors = np.split(row[:24] * np.array([SCALE] * 9 + limits + [SCALE] * 12), 8)
+            slot, rate, velocity, acceleration, *near = map(_format_vector, vectors)
             lines.append(
                 f"agent_{i}: slot at {slot} m, moving {rate} m/s from here; velocity {velocity} "
                 f"m/s, acceleration {acceleration} m/s^2; neighbours at {near[0]} m, moving "
@@ -524,7 +536,9 @@ def formations(n: int) -> np.ndarray:
 
 
 def accelerations(
-    action: jax.Array, horizontal: float = HORIZONTAL, vertical: float = VERTICAL
+    action: jax.Array,
+    horizontal: float = HORIZONTAL_ACCELERATION,
+    vertical: float = VERTICAL_ACCELERATION,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return commanded accelerations, m/s^2, each ``(n,)``.
 
@@ -535,7 +549,7 @@ def accelerations(
     return x * share, y * share, vertical * z
 
 
-def led(leader: Leader, params: Params) -> Leader:
+def step_leader(leader: Leader, params: Params) -> Leader:
     """Return the leader one step later, exactly: an arc's chord points along its middle heading."""
     half = 0.5 * STEP * params.turn_rate
     # sin(h) / h by its series: below 1e-9 wrong at the largest half angle, 0.0125 rad, and no
@@ -585,5 +599,5 @@ def separations(vehicles: Vehicles) -> jax.Array:
     return jnp.where(np.eye(dx.shape[0], dtype=bool), jnp.inf, jnp.hypot(jnp.hypot(dx, dy), dz))
 
 
-def _words(vector: np.ndarray) -> str:
+def _format_vector(vector: np.ndarray) -> str:
     return "(" + ", ".join(f"{value:+.2f}" for value in vector) + ")"

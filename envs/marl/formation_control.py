@@ -14,11 +14,12 @@ import numpy as np
 from rlbench_suite.core.policy import View
 
 from .flock_formation import (
-    HORIZONTAL,
+    HORIZONTAL_ACCELERATION,
     SCALE,
     STEP,
     TURN_RATE,
-    VERTICAL,
+    VERTICAL_ACCELERATION,
+    Entries,
     FlockFormation,
     Params,
     accelerations,
@@ -26,9 +27,9 @@ from .flock_formation import (
 
 LAG = 0.15
 """s: the middle of the shipped range."""
-LONGEST_LAG = 0.2
+MAX_LAG = 0.2
 """s: for longer lags the loop is slowed."""
-SEEN_ENOUGH = 0.01
+LAG_CONFIDENCE = 0.01
 """(m/s^2)^2: weight of that assumption against measurements."""
 
 
@@ -78,7 +79,9 @@ class FormationControl(NamedTuple):
 
     agents: np.ndarray
     """Zero for each vehicle, in the dtype of the task."""
-    limits: Any = np.array([HORIZONTAL, HORIZONTAL, VERTICAL], np.float32)
+    limits: Any = np.array(
+        [HORIZONTAL_ACCELERATION, HORIZONTAL_ACCELERATION, VERTICAL_ACCELERATION], np.float32
+    )
     """m/s^2"""
     turn_scale: Any = TURN_RATE
     """rad/s that an observation shows as 1"""
@@ -118,12 +121,12 @@ class FormationControl(NamedTuple):
             return cls(agents)
         limits = np.array([task.horizontal, task.horizontal, task.vertical], np.float32)
         lag = task.own_constants.range("lag")
-        return cls(agents, limits, task.turn_scale, 0.5 * sum(lag), min(1.0, LONGEST_LAG / lag[1]))
+        return cls(agents, limits, task.turn_scale, 0.5 * sum(lag), min(1.0, MAX_LAG / lag[1]))
 
     def initial(self, params: Params) -> Memory:
         """Return the memory at the start: nothing is known about air and lag."""
         none = jnp.zeros((len(self.agents), 3), self.agents.dtype)
-        guess = jnp.full((len(self.agents), 1), SEEN_ENOUGH, none.dtype)
+        guess = jnp.full((len(self.agents), 1), LAG_CONFIDENCE, none.dtype)
         return Memory(
             none, none, none, none, guess * (1 - jnp.exp(-STEP / self.lag)), guess, jnp.int32(0)
         )
@@ -131,11 +134,14 @@ class FormationControl(NamedTuple):
     def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
         """Return the commands of all vehicles."""
         observation = view.observation
-        error, rate, velocity = (SCALE * observation[:, i : i + 3] for i in (0, 3, 6))
-        acceleration = self.limits * observation[:, 9:12]
+        error = SCALE * observation[:, Entries.SLOT]
+        rate = SCALE * observation[:, Entries.SLOT_VELOCITY]
+        velocity = SCALE * observation[:, Entries.VELOCITY]
+        acceleration = self.limits * observation[:, Entries.ACCELERATION]
         before = self._learn(memory, velocity, acceleration)
 
-        slot_velocity, turn_rate = velocity + rate, self.turn_scale * observation[:, 24:25]
+        slot_velocity = velocity + rate
+        turn_rate = self.turn_scale * observation[:, Entries.TURN_RATE]
         # A slot moves on a circle at the leader's turn rate: its acceleration is turn rate x
         # velocity.
         forward = turn_rate * jnp.stack(
@@ -152,12 +158,12 @@ class FormationControl(NamedTuple):
             + self.pace * self.stiffness * (rate + closing * error / distance)
         )
         first, second = (
-            self._evasion(SCALE * observation[:, i : i + 3], SCALE * observation[:, i + 3 : i + 6])
-            for i in (12, 18)
+            self._evasion(SCALE * observation[:, place], SCALE * observation[:, speed])
+            for place, speed in Entries.NEIGHBOURS
         )
         # Evasion comes first: the way to the slot gets what it leaves of the thrust.
-        evasion = _shortened(first + second, self.limits[0])
-        acceleration_goal = evasion + _shortened(
+        evasion = _limit_length(first + second, self.limits[0])
+        acceleration_goal = evasion + _limit_length(
             acceleration_goal, self.limits[0] - _length(evasion)
         )
         # A change is exaggerated against the lag.
@@ -214,6 +220,6 @@ def _length(vectors: jax.Array) -> jax.Array:
     return jnp.sqrt((vectors * vectors).sum(1, keepdims=True))
 
 
-def _shortened(vectors: jax.Array, max_length: Any) -> jax.Array:
+def _limit_length(vectors: jax.Array, max_length: Any) -> jax.Array:
     """Return vectors ``(n, 3)`` of at most this length."""
     return vectors * jnp.minimum(1, max_length / jnp.maximum(_length(vectors), 1e-3))

@@ -183,8 +183,8 @@ class Vicsek(Task[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return each agent's observation of its neighbours, ``(n, 6)``."""
         # Axis 0 sees axis 1.
-        dx = nearest(state.x - state.x[:, None], params.side)
-        dy = nearest(state.y - state.y[:, None], params.side)
+        dx = nearest_image(state.x - state.x[:, None], params.side)
+        dy = nearest_image(state.y - state.y[:, None], params.side)
         near = dy * dy <= (params.radius - dx) * (params.radius + dx)
         count = near.sum(1).astype(self.dtype)
 
@@ -330,7 +330,7 @@ def wrap_angle(heading: jax.Array) -> jax.Array:
     return jnp.where(heading < -np.pi, heading + 2 * np.pi, heading)
 
 
-def nearest(difference: jax.Array, side: jax.Array) -> jax.Array:
+def nearest_image(difference: jax.Array, side: jax.Array) -> jax.Array:
     """Return the shortest of the differences to a point and its periodic images."""
     difference = jnp.where(difference > side / 2, difference - side, difference)
     return jnp.where(difference < -side / 2, difference + side, difference)

@@ -48,7 +48,7 @@ CONVEX = (
 
 ROUNDING = 1e-3
 """Weighted returns whose difference is smaller are equal: values have one decimal."""
-CELL = 28
+CELL_PIXELS = 28
 WATER, ROCK, GOLD, HULL = (64, 120, 190), (92, 74, 58), (236, 196, 60), (245, 245, 245)
 
 
@@ -71,7 +71,7 @@ class DeepSeaTreasure(Task[Params, State]):
     """The task; see the module's head for its rules."""
 
     measures = {"treasure": "value of the treasure in the present cell, 0 in open water"}  # noqa: RUF012
-    picture_shape = (ROWS * CELL, COLUMNS * CELL, 3)
+    picture_shape = (ROWS * CELL_PIXELS, COLUMNS * CELL_PIXELS, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -136,10 +136,13 @@ class DeepSeaTreasure(Task[Params, State]):
         treasure = self._treasure(state)
         for_treasure, for_time = self.card.weights
         earned = for_treasure * treasure - for_time * state.steps
-        return {"success": (treasure > 0) & (earned > self._best - ROUNDING), "treasure": treasure}
+        return {
+            "success": (treasure > 0) & (earned > self._best_return - ROUNDING),
+            "treasure": treasure,
+        }
 
     @cached_property
-    def _best(self) -> float:
+    def _best_return(self) -> float:
         """Return the best weighted return."""
         return float((self.pareto_front() @ self.card.weights).max())
 
@@ -248,13 +251,16 @@ class DeepSeaTreasure(Task[Params, State]):
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the map from the side: water darkens with depth, richer treasures are larger."""
         picture = np.empty(self.picture_shape, np.uint8)
-        y, x = np.mgrid[:CELL, :CELL] - (CELL - 1) / 2
+        y, x = np.mgrid[:CELL_PIXELS, :CELL_PIXELS] - (CELL_PIXELS - 1) / 2
         for row in range(ROWS):
             for column in range(COLUMNS):
-                cell = picture[row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL]
+                cell = picture[
+                    row * CELL_PIXELS : (row + 1) * CELL_PIXELS,
+                    column * CELL_PIXELS : (column + 1) * CELL_PIXELS,
+                ]
                 cell[:] = ROCK if row > self.floor[column] else np.array(WATER) * (1 - 0.05 * row)
                 if row == self.floor[column]:
-                    half = CELL / 2 * (0.3 + 0.5 * self.value[column] / self.value.max())
+                    half = CELL_PIXELS / 2 * (0.3 + 0.5 * self.value[column] / self.value.max())
                     cell[(np.abs(y) < half) & (np.abs(x) < half)] = GOLD
                 if (row, column) == (state.row, state.column):
                     cell[(x / 11) ** 2 + (y / 6) ** 2 < 1] = HULL

@@ -193,7 +193,7 @@ def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
     # A single wall: mirror it into x > 0, y > 0.
     flip_x, flip_y = jnp.where(over, -unit, unit), jnp.where(beside, -unit, unit)
     mirrored = Motion(flip_x * x, flip_y * y, flip_x * vx, flip_y * vy)
-    rounded = _around_corner(mirrored, time, radius)
+    rounded = _move_around_corner(mirrored, time, radius)
     single = (beside ^ over ^ across) & ~(beside & over & across)
     x, y, vx, vy = (
         jnp.where(single, flip * bent, plain)
@@ -204,7 +204,7 @@ def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
     return Motion(corner_x + sign_x * x, corner_y + sign_y * y, sign_x * vx, sign_y * vy)
 
 
-def _around_corner(start: Motion, time: float, radius: float) -> Motion:
+def _move_around_corner(start: Motion, time: float, radius: float) -> Motion:
     """Move a disc about a wall that fills the quadrant x > 0, y > 0."""
     x, y, vx, vy = start
     dx, dy = time * vx, time * vy

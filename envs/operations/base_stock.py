@@ -60,7 +60,7 @@ class BaseStock(NamedTuple):
     def for_task(cls, task: Inventory) -> BaseStock:
         """Make the player of a network, with the ratios found for its kind."""
         network = task.network
-        times, ratio = TUNED[network.warehouse_lead is not None, network.backlog]
+        times, ratio = TUNED_SETTINGS[network.warehouse_lead is not None, network.backlog]
         longest = (network.warehouse_lead or 0) + sum(network.leads) + len(network.leads)
         mean = (
             MEANS[1] * task.size * longest * (len(network.leads) if network.warehouse_lead else 1)
@@ -122,7 +122,7 @@ def quantile(ratio: Any, mean: Any, levels: Any = LEVELS) -> Any:
     return (poisson.cdf(jnp.asarray(levels), mean) < ratio).sum().astype(jnp.int32)
 
 
-TUNED = {
+TUNED_SETTINGS = {
     (False, True): (1.0, 0.5),
     (False, False): (2.0, 0.5),
     (True, True): (1.0, 0.98),

@@ -29,7 +29,7 @@ from rlbench_suite.envs.exploration.mars_explorer import (
     boulders,
     goal_cells,
 )
-from rlbench_suite.envs.exploration.ray_lidar import INSIDE, MAP, seen_from
+from rlbench_suite.envs.exploration.ray_lidar import INSIDE, MAP, visible_cells
 
 pytestmark = pytest.mark.of_variants
 CARD = card("MarsExplorer-v0")
@@ -166,7 +166,7 @@ def walked(ground: np.ndarray, x: int, y: int) -> np.ndarray:
 
 def test_rays_end_at_the_first_rock_and_at_the_edge() -> None:
     rng = np.random.default_rng(3)
-    look = jax.jit(partial(seen_from, bugs=False))
+    look = jax.jit(partial(visible_cells, bugs=False))
     for density in (0.05, 0.2, 0.5):
         for _ in range(10):
             ground = np.pad(rng.random((MAP - 2, MAP - 2)) > density, 1, constant_values=True)
@@ -179,7 +179,7 @@ def test_rays_end_at_the_first_rock_and_at_the_edge() -> None:
 
 def test_bugs_show_cells_behind_rock_at_the_edge_and_at_every_second_place() -> None:
     """Along the edge behind a rock, and one cell past the rock before the rover where x is even."""
-    look = jax.jit(seen_from, static_argnames="bugs")
+    look = jax.jit(visible_cells, static_argnames="bugs")
     ground = np.ones((MAP, MAP), bool)
     ground[3:5, 1:3] = False
     words = jnp.asarray(as_words(ground))

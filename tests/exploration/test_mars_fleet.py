@@ -116,7 +116,7 @@ def test_heights_are_those_of_interpolated_lattices() -> None:
 
 def test_an_episode_by_plain_python(task: MarsFleet) -> None:
     """Replay places, batteries, masks, views, rewards and energy until batteries are empty."""
-    look = jax.jit(terrain.seen_from)
+    look = jax.jit(terrain.visible_cells)
     env = TaskEnv(task)
     rng = np.random.default_rng(2)
     observation, info = env.reset(seed=3)

@@ -19,22 +19,22 @@ from rlbench_suite.core.registry import card
 from rlbench_suite.envs.marl import flock_formation
 from rlbench_suite.envs.marl.flock_formation import (
     COLLISION,
-    HORIZONTAL,
-    LOST,
+    HORIZONTAL_ACCELERATION,
+    LOST_DISTANCE,
     MAX_OBSERVATION,
     MEMORY,
-    SAFE,
+    SAFE_DISTANCE,
     SCALE,
     STEP,
     TURN_RATE,
-    VERTICAL,
+    VERTICAL_ACCELERATION,
     FlockFormation,
     Leader,
     Params,
     State,
     Vehicles,
     formations,
-    led,
+    step_leader,
 )
 from rlbench_suite.envs.marl.formation_control import LAG, FormationControl
 from rlbench_suite.numerics.process import precision
@@ -94,8 +94,8 @@ def test_a_step_is_the_matrix_exponential(exact: FlockFormation) -> None:
         with precision(exact):
             after = step(on_device(state), jnp.asarray(action), None, on_device(params)).vehicles
         for i in range(N):
-            horizontal = action[i, :2] * HORIZONTAL / max(1, np.hypot(*action[i, :2]))
-            command = [*horizontal, VERTICAL * action[i, 2]]
+            horizontal = action[i, :2] * HORIZONTAL_ACCELERATION / max(1, np.hypot(*action[i, :2]))
+            command = [*horizontal, VERTICAL_ACCELERATION * action[i, 2]]
             for axis, wind in enumerate((params.wind_x, params.wind_y, 0.0)):
                 # Of (position, velocity, acceleration, 1).
                 matrix = np.array([
@@ -125,7 +125,7 @@ def test_the_leader_flies_a_circle(exact: FlockFormation) -> None:
             leader = Leader(*(jnp.zeros(()),) * 3, params.heading)
             path = jax.jit(
                 lambda leader, p: jax.lax.scan(
-                    lambda now, _: (led(now, p),) * 2, leader, length=300
+                    lambda now, _: (step_leader(now, p),) * 2, leader, length=300
                 )[1]
             )(leader, params)
         t = STEP * np.arange(1, 301)
@@ -159,7 +159,7 @@ def test_slot_velocities_are_the_slots_motion(exact: FlockFormation) -> None:
     leaders = [Leader(*map(np.float64, (1.0, 2.0, 0.5, 0.7)))]
     with precision(exact):
         for _ in range(2):
-            leaders.append(led(Leader(*map(jnp.asarray, leaders[-1])), on_device(params)))
+            leaders.append(step_leader(Leader(*map(jnp.asarray, leaders[-1])), on_device(params)))
         before, now, after = (slots(leader) for leader in leaders)
     np.testing.assert_allclose(now[3:], (after[:3] - before[:3]) / (2 * STEP), atol=1e-3)
     assert np.abs(now[3:5]).max() > 0.1
@@ -245,7 +245,13 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
                 for j in neighbours[:2]
                 for offset in (place[j] - place[i], velocity[j] - velocity[i])
             ]
-            thrust = np.array([v.ax[i] / HORIZONTAL, v.ay[i] / HORIZONTAL, v.az[i] / VERTICAL])
+            thrust = np.array(
+                [
+                    v.ax[i] / HORIZONTAL_ACCELERATION,
+                    v.ay[i] / HORIZONTAL_ACCELERATION,
+                    v.az[i] / VERTICAL_ACCELERATION,
+                ]
+            )
             row = np.concatenate(
                 [
                     *(p / SCALE for p in offsets),
@@ -258,12 +264,14 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
             nearest = np.linalg.norm(place[neighbours[0]] - place[i])
             proximity = min(max((0.4 - nearest) / 0.15, 0), 1)
             rewards.append(1 / (1 + np.linalg.norm(offsets[0]) / 0.25) - proximity)
-        lost = any(np.linalg.norm(slot[i] - place[i]) > LOST for i in range(N))
+        lost = any(np.linalg.norm(slot[i] - place[i]) > LOST_DISTANCE for i in range(N))
         with precision(exact):
             there, context = on_device(state), on_device(params)
             np.testing.assert_allclose(see(there, None, context), rows, atol=1e-12)
             np.testing.assert_allclose(pay(there, None, there, None, context), rewards, atol=1e-12)
-            assert float(charge(there, None, there, context)) == sum(pair < SAFE for pair in pairs)
+            assert float(charge(there, None, there, context)) == sum(
+                pair < SAFE_DISTANCE for pair in pairs
+            )
             assert bool(over(there, None, context)) == (lost or min(pairs) < COLLISION)
         ends.append((lost, min(pairs) < COLLISION))
     assert {(True, False), (False, True), (False, False)} <= set(ends)

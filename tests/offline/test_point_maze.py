@@ -32,7 +32,7 @@ from rlbench_suite.numerics.process import precision
 
 CARD = card("PointMaze-v0")
 FASTEST = Ball().fastest
-SPARSE, DENSE = ("umaze", "medium", "large"), ("umaze-dense", "medium-dense", "large-dense")
+SPARSE = ("umaze", "medium", "large")
 
 every_maze = pytest.mark.parametrize("name", LAYOUTS)
 

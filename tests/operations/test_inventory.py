@@ -32,8 +32,8 @@ from rlbench_suite.envs.operations.inventory import (
 )
 
 MEAN = 5.0
-DEMANDS = np.arange(inventory.LARGEST_DEMAND + 1)
-CHANCES = stats.poisson.pmf(DEMANDS, MEAN) / stats.poisson.cdf(inventory.LARGEST_DEMAND, MEAN)
+DEMANDS = np.arange(inventory.MAX_SAMPLED_DEMAND + 1)
+CHANCES = stats.poisson.pmf(DEMANDS, MEAN) / stats.poisson.cdf(inventory.MAX_SAMPLED_DEMAND, MEAN)
 
 
 class OneShop(Inventory):
