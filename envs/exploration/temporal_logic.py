@@ -251,7 +251,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
             *relative_position(params.region_x, params.region_y),
             *relative_position(params.hazard_x, params.hazard_y),
             params.hazard_radius / 2,
-            *self.monitored(state, params, SIDE),
+            *self.monitor_observation(state, params, SIDE),
         ])  # fmt: skip
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
         return jnp.clip(entries, low, high)

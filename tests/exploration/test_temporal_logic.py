@@ -29,7 +29,7 @@ from rlbench_suite.envs.shared.temporal_logic.formula import (
     in_symbols,
     in_words,
 )
-from rlbench_suite.envs.shared.temporal_logic.monitor import NEVER, Monitor
+from rlbench_suite.envs.shared.temporal_logic.monitor import MIN_ROBUSTNESS, Monitor
 from rlbench_suite.envs.shared.temporal_logic.specifications import FORMULAS, LEAD_IN, STEPS
 
 pytestmark = pytest.mark.of_variants
@@ -39,7 +39,7 @@ CARD = card("TemporalLogic-v0")
 def prefixes(formula: Formula, trace: Trace) -> list[float]:
     """Robustness of every beginning of a trace by the monitor."""
     monitor = Monitor(formula)
-    memory, values_so_far = (NEVER,) * monitor.size, []
+    memory, values_so_far = (MIN_ROBUSTNESS,) * monitor.size, []
     for sample in range(len(next(iter(trace.values())))):
         value, memory = monitor.step(
             memory, {name: values[sample] for name, values in trace.items()}, sample

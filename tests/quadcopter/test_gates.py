@@ -134,7 +134,10 @@ def test_tracks_are_rings_and_starts_lie_before_the_first_gate(starts: Any) -> N
     # vehicle is lost.
     places = np.stack([track.x, track.y, track.z], -1)
     legs = np.linalg.norm(places - np.roll(places, 1, axis=1), axis=-1)
-    assert legs.max() + np.hypot(gates.OPENING, gates.OPENING) < gates.LOST
+    assert (
+        legs.max() + np.hypot(gates.OPENING_HALF_WIDTH, gates.OPENING_HALF_WIDTH)
+        < gates.LOST_DISTANCE
+    )
     body = starts.state.vehicle.body
     ahead = np.cos(track.heading[:, 0]) * (track.x[:, 0] - body.x) + np.sin(track.heading[:, 0]) * (
         track.y[:, 0] - body.y

@@ -16,7 +16,7 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.vehicles import CF2P, CF2X, CRAZYFLIE
-from rlbench_suite.envs.quadcopter.tasks.latency import INERTIA, UNCERTAIN
+from rlbench_suite.envs.quadcopter.tasks.latency import INERTIA, UNCERTAIN_SHEET
 from rlbench_suite.envs.quadcopter.tasks.with_latency import MOTION_NOISE, PLACE_NOISE
 
 pytestmark = pytest.mark.of_variants
@@ -96,7 +96,7 @@ def test_the_inertia_range_contains_the_published_identifications() -> None:
     published = [3.85e-6, 1.657171e-5, *(v.inertia.jx for v in (CF2X, CF2P, CRAZYFLIE))]
     assert low < min(published)
     assert max(published) < high
-    middle, side = UNCERTAIN.nominal.inertia.jx, UNCERTAIN.spread.inertia.jx
+    middle, side = UNCERTAIN_SHEET.nominal.inertia.jx, UNCERTAIN_SHEET.spread.inertia.jx
     assert (middle * (1 - side), middle * (1 + side)) == pytest.approx(INERTIA)
 
 

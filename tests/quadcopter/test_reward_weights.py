@@ -103,14 +103,14 @@ def test_courses_pay_by_their_weights(name: str) -> None:
     x, zero = np.array([3.0, 6.0, 0.0, 0.0, 0.0, 0.0], np.float32), np.zeros(6, np.float32)
     if name == "Gates-v0":
         params: Any = gates.Track(None, x, zero, zero, zero)
-        lost = gates.LOST
+        lost = gates.LOST_DISTANCE
 
         def state(moving: Quadcopter, done: int, hit: bool = False) -> Any:
             return gates.State(moving, np.int32(done), np.bool_(hit))
 
         crashed = state(vehicle((2.5, 0, 0)), 0, hit=True)
     else:
-        params, lost = waypoints.Tour(None, x, zero, zero), waypoints.LOST
+        params, lost = waypoints.Tour(None, x, zero, zero), waypoints.LOST_DISTANCE
 
         def state(moving: Quadcopter, done: int, hit: bool = False) -> Any:
             return waypoints.State(moving, np.int32(done))

@@ -122,7 +122,7 @@ def test_a_step_is_that_of_the_equations_as_matrices() -> None:
     rotors = np.array(start.calm.rotors)
     # The battery: P = V I, V = U - R I, of the rotors at the start of the step.
     power = c / battery.EFFICIENCY * k * (rotors**3).sum() + battery.ELECTRONICS
-    inner, resistance = float(battery.open_circuit(0.2)), battery.SERIES_RESISTANCE
+    inner, resistance = float(battery.open_circuit_voltage(0.2)), battery.SERIES_RESISTANCE
     volts = inner - resistance * np.roots([resistance, -inner, power]).real.min()
     assert volts < battery.RATED_VOLTAGE
     command = 0.5 * (action + 1) * dynamics.ROTOR_SPEED_LIMIT * volts / battery.RATED_VOLTAGE
@@ -214,7 +214,7 @@ def test_measures_tell_the_conditions() -> None:
     assert all(abs(speed - mean) < 4 * 0.34 * mean for speed in speeds)
     assert len(set(speeds)) == len(speeds)
     charge = float(env.unwrapped.params.conditions.charge)
-    rested = float(battery.open_circuit(charge))
+    rested = float(battery.open_circuit_voltage(charge))
     assert all(rested - 0.8 < v < rested for v in volts)
 
 

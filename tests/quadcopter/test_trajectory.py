@@ -116,4 +116,6 @@ def test_reward_success_and_loss(task: Any, starts: Any) -> None:
     assert not task.terminal(beside(1.49), None, params)
     assert task.terminal(beside(1.51), None, params)
     assert "1.5 m" in task.why_over(beside(1.51), params, {})
-    assert not starts.state.mean_error.min() < trajectory.LOST  # nothing is proven at the start
+    assert (
+        not starts.state.mean_error.min() < trajectory.LOST_DISTANCE
+    )  # nothing is proven at the start

@@ -69,7 +69,7 @@ def test_every_crash_of_a_leg_costs_the_same_and_more_than_coming_nearer_brought
             3.0 - 6.0, abs=1e-5
         )
     longest = 2 * np.sqrt(sum(side**2 for side in waypoints.BOX))
-    assert longest + waypoints.REACHED < waypoints.LOST
+    assert longest + waypoints.REACHED_DISTANCE < waypoints.LOST_DISTANCE
 
 
 def test_the_return_of_a_flight_is_the_sum_of_its_legs(task: Any) -> None:
@@ -90,7 +90,7 @@ def test_the_return_of_a_flight_is_the_sum_of_its_legs(task: Any) -> None:
         expected = legs - flights.info["distance"][i] + reached
         # Each waypoint is reached somewhere in its ball: the next leg is longer or shorter by up to
         # twice its radius.
-        assert abs(flights.total[i] - expected) <= 2 * waypoints.REACHED * (reached + 1)
+        assert abs(flights.total[i] - expected) <= 2 * waypoints.REACHED_DISTANCE * (reached + 1)
 
 
 def test_a_waypoint_is_reached_in_a_ball_and_the_tour_goes_round(task: Any, start: Any) -> None:

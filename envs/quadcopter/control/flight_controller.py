@@ -140,8 +140,8 @@ def prioritise_tilt(
     highest = [coefficient * (decay * speed + rise) ** 2 for speed in rotors]
 
     tilting = dynamics.allocate(0.0, tx, ty, 0.0, airframe)
-    low = _largest([bound - force for bound, force in zip(lowest, tilting, strict=True)])
-    high = _smallest([bound - force for bound, force in zip(highest, tilting, strict=True)])
+    low = _maximum([bound - force for bound, force in zip(lowest, tilting, strict=True)])
+    high = _minimum([bound - force for bound, force in zip(highest, tilting, strict=True)])
     # If low exceeds high, rotors cannot even give roll and pitch; both ends then miss by the same
     # amount.
     mean_force = jnp.where(low > high, 0.5 * (low + high), jnp.clip(0.25 * thrust, low, high))
@@ -150,10 +150,10 @@ def prioritise_tilt(
     signs = (-1.0, 1.0, -1.0, 1.0)
     down = [bound - force for bound, force in zip(lowest, pushing, strict=True)]
     up = [bound - force for bound, force in zip(highest, pushing, strict=True)]
-    low = _largest(
+    low = _maximum(
         [low if sign > 0 else -high for sign, low, high in zip(signs, down, up, strict=True)]
     )
-    high = _smallest(
+    high = _minimum(
         [high if sign > 0 else -low for sign, low, high in zip(signs, down, up, strict=True)]
     )
     turning = jnp.clip(
@@ -162,11 +162,11 @@ def prioritise_tilt(
     return Rotors(*(force + sign * turning for force, sign in zip(pushing, signs, strict=True)))
 
 
-def _largest(values: list[Scalar]) -> Scalar:
+def _maximum(values: list[Scalar]) -> Scalar:
     first, second, third, fourth = values
     return jnp.maximum(jnp.maximum(first, second), jnp.maximum(third, fourth))
 
 
-def _smallest(values: list[Scalar]) -> Scalar:
+def _minimum(values: list[Scalar]) -> Scalar:
     first, second, third, fourth = values
     return jnp.minimum(jnp.minimum(first, second), jnp.minimum(third, fourth))

@@ -28,7 +28,7 @@ from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, rotor_action
 from ..physics.rigid_body import GRAVITY, Scalar, rotation_matrix
 
-SLOWER = 3.0
+MIN_GAIN_RATIO = 3.0
 """Least ratio of the gains of attitude and position."""
 
 
@@ -48,8 +48,10 @@ def attitude_gains(sheet: DataSheet) -> tuple[float, float]:
     """
     lag = lag_ratio(sheet)
     return (
-        GeometricControl.tilt * min(1.0, lag, (sheet.turning() / SHIPPED.turning()) ** 0.5),
-        GeometricControl.yaw * min(1.0, lag, (sheet.yawing() / SHIPPED.yawing()) ** 0.5),
+        GeometricControl.tilt
+        * min(1.0, lag, (sheet.tilt_acceleration() / SHIPPED.tilt_acceleration()) ** 0.5),
+        GeometricControl.yaw
+        * min(1.0, lag, (sheet.yaw_acceleration() / SHIPPED.yaw_acceleration()) ** 0.5),
     )
 
 
@@ -108,20 +110,20 @@ class GeometricControl(eqx.Module):
         return make_pilot(task, cls.of)
 
     @classmethod
-    def of(cls, task: Any, **gains: Any) -> Self:
+    def for_vehicle(cls, task: Any, **gains: Any) -> Self:
         """Make control of the task's vehicle.
 
         ``gains`` are those for the shipped vehicle, where they are not the defaults.
 
-        Attitude follows no faster than rotors turn the vehicle, and position at most ``SLOWER``
-        times more slowly.
+        Attitude follows no faster than rotors turn the vehicle, and position at least
+        ``MIN_GAIN_RATIO`` times more slowly.
         """
         sheet: DataSheet = getattr(task, "sheet", SHIPPED)
         usual = cls(**gains)
         tilt, yaw = attitude_gains(sheet)
         tilt = min(usual.tilt, tilt)
         height = usual.height and usual.height * min(1.0, lag_ratio(sheet))
-        position, yaw = min(usual.position, tilt / SLOWER), min(usual.yaw, yaw)
+        position, yaw = min(usual.position, tilt / MIN_GAIN_RATIO), min(usual.yaw, yaw)
         return cls(position, tilt, yaw, usual.lean, usual.least_thrust, height, sheet)
 
     initial = no_memory

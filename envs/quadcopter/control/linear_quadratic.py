@@ -35,7 +35,7 @@ ACCEPTABLE_COMMAND = 500.0
 """rad/s: largest acceptable deviation of each command from hover."""
 
 
-def linearised() -> tuple[np.ndarray, np.ndarray]:
+def linear_model() -> tuple[np.ndarray, np.ndarray]:
     """Return ``A`` ``(16, 16)`` and ``B`` ``(16, 4)`` of ``s[k + 1] = A s[k] + B u[k]``.
 
     They are exact for commands that are held over a step.
@@ -85,7 +85,7 @@ class LinearQuadraticControl(NamedTuple):
     def for_task(cls, task: Task[Any, Any]) -> LinearQuadraticControl:
         """Make the player with the gain of the nominal vehicle."""
         q, r = np.diag(ACCEPTABLE**-2.0), np.eye(4) * ACCEPTABLE_COMMAND**-2.0
-        return cls(riccati_gain(*linearised(), q, r).astype(task.dtype))
+        return cls(riccati_gain(*linear_model(), q, r).astype(task.dtype))
 
     def initial(self, params: Airframe) -> tuple[()]:
         """Return no memory."""

@@ -77,7 +77,7 @@ class Learned(NamedTuple):
     yawing: Sums
 
     @classmethod
-    def nothing(cls) -> Learned:
+    def initial(cls) -> Learned:
         """Return the data sheet's constants."""
         still = (jnp.zeros(()),) * 3
         sums = (Sums(jnp.full((), weight), jnp.full((), weight)) for weight in CONFIDENCE)
@@ -144,7 +144,7 @@ class Predictor(eqx.Module):
 
     def initial(self, params: Any) -> tuple[Learned, Any]:
         """Return the data sheet's constants, and the pilot's memory."""
-        return Learned.nothing(), self.pilot.initial(params)
+        return Learned.initial(), self.pilot.initial(params)
 
     def act(
         self, memory: tuple[Learned, Any], view: View, key: jax.Array

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from .rigid_body import RigidBody, Scalar, rotation_matrix
 from .vehicles import Air, Four
 
-LARGEST_GROUND_EFFECT = 4 / 15
+MAX_GROUND_EFFECT = 4 / 15
 """Largest ground effect, as a fraction of a rotor's thrust.
 
 Nearer to the ground it grows no more, as in the peer's code.
@@ -39,12 +39,14 @@ def ground_effect(height: Scalar, air: Air) -> Scalar:
     The ground's influence follows a paraboloid as in Shi et al. 2019 (Neural Lander,
     arXiv:1811.08027): coefficient times (radius / (4 height))^2, and never more than 4 / 15.
     """
-    lowest = 0.25 * air.propeller_radius * jnp.sqrt(air.ground / LARGEST_GROUND_EFFECT)
+    lowest = 0.25 * air.propeller_radius * jnp.sqrt(air.ground / MAX_GROUND_EFFECT)
     ratio = 0.25 * air.propeller_radius / jnp.maximum(height, jnp.maximum(lowest, 1e-6))
     return air.ground * ratio * ratio
 
 
-def in_ground_effect(forces: Four, body: RigidBody, rotor_x: Four, rotor_y: Four, air: Air) -> Four:
+def add_ground_effect(
+    forces: Four, body: RigidBody, rotor_x: Four, rotor_y: Four, air: Air
+) -> Four:
     """Return the thrust of each rotor (N) with ground effect.
 
     A vehicle on its side or upside down gains nothing.

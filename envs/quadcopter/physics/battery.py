@@ -56,7 +56,7 @@ class Battery(NamedTuple):
     """V"""
 
 
-def open_circuit(charge: Scalar) -> Scalar:
+def open_circuit_voltage(charge: Scalar) -> Scalar:
     """Return the voltage (V) without a load, given the charge left."""
     return (
         3.685
@@ -78,7 +78,7 @@ def current(battery: Battery, power: Scalar) -> Scalar:
 
     If the cell cannot give as much, it is the current of its greatest power.
     """
-    inner = open_circuit(battery.charge) - battery.polarisation
+    inner = open_circuit_voltage(battery.charge) - battery.polarisation
     discriminant = jnp.maximum(inner * inner - 4 * SERIES_RESISTANCE * power, 0)
     # The smaller root, in a form that does not subtract nearly equal numbers.
     return jnp.where(
@@ -91,7 +91,7 @@ def current(battery: Battery, power: Scalar) -> Scalar:
 def voltage(battery: Battery, power: Scalar) -> Scalar:
     """Return the terminal voltage (V) under a load of this power (W)."""
     drop = SERIES_RESISTANCE * current(battery, power)
-    return open_circuit(battery.charge) - battery.polarisation - drop
+    return open_circuit_voltage(battery.charge) - battery.polarisation - drop
 
 
 def full_speed(voltage: Scalar) -> Scalar:

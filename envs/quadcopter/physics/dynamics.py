@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .aerodynamics import in_ground_effect, rotor_drag
-from .payload import Payload, loaded, loaded_derivative
+from .aerodynamics import add_ground_effect, rotor_drag
+from .payload import Payload, combine, loaded_derivative
 from .rigid_body import (
     GRAVITY,
     Inertia,
@@ -40,8 +40,8 @@ from .rigid_body import (
     Wrench,
     body_z,
     derivative,
-    integrated,
-    normalised,
+    integrate,
+    normalise,
 )
 from .vehicles import RPM, Air, Four
 
@@ -148,13 +148,13 @@ def step(
     loads = {
         passed: thrust_and_torques(pushing, airframe, arm) for passed, pushing in forces.items()
     }
-    combined = None if payload is None else loaded(airframe.inertia, payload)
+    combined = None if payload is None else combine(airframe.inertia, payload)
 
     def motion(passed: float, body: RigidBody) -> RigidBody:
         thrust, tx, ty, tz = loads[passed]
         if air is not None and ground:
             thrust, tx, ty, tz = thrust_and_torques(
-                Rotors(*in_ground_effect(forces[passed], body, *rotor_places(arm), air)),
+                Rotors(*add_ground_effect(forces[passed], body, *rotor_places(arm), air)),
                 airframe,
                 arm,
             )
@@ -173,7 +173,7 @@ def step(
             return derivative(body, wrench, airframe.inertia)
         return loaded_derivative(body, wrench, combined)
 
-    return Quadcopter(normalised(integrated(motion, vehicle.body, duration)), end)
+    return Quadcopter(normalise(integrate(motion, vehicle.body, duration)), end)
 
 
 def lag(speeds: Rotors, command: Rotors, decay: Scalar, falling_decay: Scalar) -> Rotors:

@@ -49,7 +49,7 @@ class LoadedInertia(NamedTuple):
     jyz: Scalar
 
 
-def loaded(inertia: Inertia, payload: Payload) -> LoadedInertia:
+def combine(inertia: Inertia, payload: Payload) -> LoadedInertia:
     """Combine the vehicle with its payload, by parallel axes with the reduced mass of the two."""
     mass = inertia.mass + payload.mass
     share = payload.mass / mass

@@ -104,7 +104,7 @@ def derivative(
     )
 
 
-def integrated(
+def integrate(
     motion: Callable[[float, RigidBody], RigidBody], body: RigidBody, duration: float
 ) -> RigidBody:
     """Return the body ``duration`` seconds later, by the classical Runge-Kutta method.
@@ -149,7 +149,7 @@ def integrated(
     return computed_once(end)()
 
 
-def normalised(body: RigidBody) -> RigidBody:
+def normalise(body: RigidBody) -> RigidBody:
     """Return the same body with its quaternion at length one.
 
     A step of integration lets it drift a little.

@@ -66,7 +66,7 @@ def random_attitude(units: jax.Array, max_angle: float) -> tuple[Scalar, Scalar,
     )
 
 
-def nearly_at_rest(units: jax.Array, spread: float) -> RigidBody:
+def body_near_rest(units: jax.Array, spread: float) -> RigidBody:
     """Return a body near the origin drawn by twelve numbers in [0, 1), tilted by up to 10 degrees.
 
     Place (m), velocity (m/s) and angular velocity (rad/s) are uniform within ``spread`` along and

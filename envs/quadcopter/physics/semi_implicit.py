@@ -48,7 +48,7 @@ def step(
     """Return the body 1/240 s later, with its rotors turning at ``speeds`` (rad/s)."""
     forces = vehicles.thrusts(speeds, vehicle)
     if effects.ground:
-        forces = aerodynamics.in_ground_effect(
+        forces = aerodynamics.add_ground_effect(
             forces, body, vehicle.rotor_x, vehicle.rotor_y, vehicle.air
         )
     thrust, tx, ty, tz = vehicles.thrust_and_torques(forces, vehicle)
@@ -60,7 +60,7 @@ def step(
     rate = derivative(body, Wrench(fx, fy, fz, tx, ty, tz), vehicle.inertia, gravity)
     if effects.bullet_damping:
         rate = bullet_damping(body, rate)
-    return moved(body, rate, STEP)
+    return move_body(body, rate, STEP)
 
 
 def bullet_damping(body: RigidBody, rate: RigidBody) -> RigidBody:
@@ -83,7 +83,7 @@ def bullet_damping(body: RigidBody, rate: RigidBody) -> RigidBody:
     )
 
 
-def moved(body: RigidBody, rate: RigidBody, duration: float) -> RigidBody:
+def move_body(body: RigidBody, rate: RigidBody, duration: float) -> RigidBody:
     """Return the body after a step of semi-implicit Euler, given its accelerations."""
     vx = body.vx + duration * rate.vx
     vy = body.vy + duration * rate.vy

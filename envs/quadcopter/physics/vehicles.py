@@ -77,14 +77,15 @@ class Vehicle(NamedTuple):
 CRAZYFLIE_AIR = Air(11.36859, 2.31348e-2, 9.1785e-7, 10.311e-7, (2267.18, 0.16, -0.11))
 
 
-def _speed_limit(
-    mass: float, thrust_coefficient: float, thrust_to_weight: float, gravity: float = 9.8
-) -> float:
-    """Return the rotor speed of a thrust-to-weight ratio, as gym-pybullet-drones defines it."""
-    return math.sqrt(thrust_to_weight * mass * gravity / (4 * thrust_coefficient))
+def _speed_limit(mass: float, thrust_coefficient: float, thrust_to_weight: float) -> float:
+    """Return the rotor speed of a thrust-to-weight ratio, as gym-pybullet-drones defines it.
+
+    Its gravity is 9.8 m/s^2.
+    """
+    return math.sqrt(thrust_to_weight * mass * 9.8 / (4 * thrust_coefficient))
 
 
-def _peer(
+def _peer_vehicle(
     inertia: Inertia,
     rotor_x: Four,
     rotor_y: Four,
@@ -104,7 +105,7 @@ def _peer(
     )
 
 
-def _x(arm: float) -> tuple[Four, Four]:
+def _x_frame(arm: float) -> tuple[Four, Four]:
     """Place rotors 1 to 4 at front right, rear right, rear left and front left.
 
     They are ``arm`` (m) from the centre.
@@ -113,24 +114,29 @@ def _x(arm: float) -> tuple[Four, Four]:
     return (side, -side, -side, side), (-side, -side, side, side)
 
 
-ALTERNATING: Four = (-1.0, 1.0, -1.0, 1.0)
+ALTERNATING_SPIN: Four = (-1.0, 1.0, -1.0, 1.0)
 
-CF2X = _peer(
-    Inertia(0.027, 1.4e-5, 1.4e-5, 2.17e-5), *_x(0.0397), ALTERNATING, 3.16e-10, 7.94e-12, 2.25
-)
-
-CF2P = _peer(
-    Inertia(0.027, 2.3951e-5, 2.3951e-5, 3.2347e-5),
-    (0.0397, 0.0, -0.0397, 0.0),
-    (0.0, 0.0397, 0.0, -0.0397),
-    ALTERNATING,
+CF2X = _peer_vehicle(
+    Inertia(0.027, 1.4e-5, 1.4e-5, 2.17e-5),
+    *_x_frame(0.0397),
+    ALTERNATING_SPIN,
     3.16e-10,
     7.94e-12,
     2.25,
 )
 
-_RACE_X, _RACE_Y = _x(0.109)
-RACE = _peer(
+CF2P = _peer_vehicle(
+    Inertia(0.027, 2.3951e-5, 2.3951e-5, 3.2347e-5),
+    (0.0397, 0.0, -0.0397, 0.0),
+    (0.0, 0.0397, 0.0, -0.0397),
+    ALTERNATING_SPIN,
+    3.16e-10,
+    7.94e-12,
+    2.25,
+)
+
+_RACE_X, _RACE_Y = _x_frame(0.109)
+RACE = _peer_vehicle(
     Inertia(0.83, 0.003113, 0.003113, 0.003113),
     _RACE_X,
     (
@@ -149,7 +155,7 @@ CRAZYFLIE = Vehicle(
     inertia=Inertia(0.0306, 9.4166e-6, 9.6441e-6, 1.74595e-5),
     rotor_x=(0.028, -0.028, -0.028, 0.028),
     rotor_y=(-0.028, -0.028, 0.028, 0.028),
-    spin=ALTERNATING,
+    spin=ALTERNATING_SPIN,
     thrust=(0.00352526, 0.01437313, 0.09223048),
     torque=4.665e-3,
     speed_limit=1.0,

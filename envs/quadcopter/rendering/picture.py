@@ -19,17 +19,21 @@ from ..physics import dynamics
 from ..physics.dynamics import Quadcopter
 from ..physics.rigid_body import RigidBody, rotation_matrix
 from .camera import Camera
-from .scene import SKY, Ball, Face, Floor, Line, Shape, render, tile
+from .scene import SKY, Ball, Face, Floor, Line, Shape, render, tile_length
 
-HEIGHT, WIDTH, INSET = 300, 420, 180
-"""Pixels: size of the perspective view, and the width of the two views beside it."""
+HEIGHT = 300
+"""Pixels: height of a picture."""
+WIDTH = 420
+"""Pixels: width of the perspective view."""
+INSET = 180
+"""Pixels: width of the two small views beside it."""
 SHAPE = (HEIGHT, WIDTH + INSET, 3)
 LENS = math.radians(34)
-AFAR, TELESCOPE = 40.0, 2 * math.atan(1.15 / 40)
-"""Distance of the small views by reach, and their field of view, radians.
-
-They are so far away that perspective hardly shows.
-"""
+"""Field of view of the perspective view, rad."""
+SMALL_VIEW_DISTANCE = 40.0
+"""Distance of the cameras of the small views, by reach: perspective hardly shows."""
+SMALL_VIEW_ANGLE = 2 * math.atan(1.15 / SMALL_VIEW_DISTANCE)
+"""Field of view of the small views, rad."""
 COLOURS = (
     "royalblue",
     "darkorange",
@@ -40,10 +44,16 @@ COLOURS = (
     "indianred",
     "slategray",
 )
-GOAL, LATER, PATH, SHADOW, THRUST = "limegreen", "darkgray", "cornflowerblue", "#b4bac1", "red"
+GOAL = "limegreen"
+LATER_GOAL = "darkgray"
+PATH = "cornflowerblue"
+SHADOW = "#b4bac1"
+THRUST = "red"
 
-TRAIL, PIECE = 120, 8
-"""Pictures that a trail reaches back, and pictures that one line of it joins.
+TRAIL = 120
+"""Pictures that a trail reaches back."""
+PIECE = 8
+"""Pictures that one line of a trail joins.
 
 A trail has several lines, because each may be in front of or behind something else.
 """
@@ -125,7 +135,7 @@ def draw(shot: Shot) -> np.ndarray:
         centre[0],
         centre[1],
         centre[2] - (reach if below is None else below),
-        tile(reach),
+        tile_length(reach),
         2 * reach,
     )
     body = np.array([np.atleast_1d(value) for value in vehicles.body], float)
@@ -159,13 +169,18 @@ def draw(shot: Shot) -> np.ndarray:
     oblique = Camera((x - 1.3 * reach, y - 3.6 * reach, z + 1.8 * reach), centre, LENS)
     views = [
         (f"tiles of {floor.tile:g} m", oblique, (0, 0), (WIDTH, HEIGHT)),
-        ("top", Camera((x, y, z + AFAR * reach), centre, TELESCOPE), (WIDTH, 0), (INSET, half)),
+        (
+            "top",
+            Camera((x, y, z + SMALL_VIEW_DISTANCE * reach), centre, SMALL_VIEW_ANGLE),
+            (WIDTH, 0),
+            (INSET, half),
+        ),
     ]
     if on_board is None:
         views.append(
             (
                 "side",
-                Camera((x, y - AFAR * reach, z), centre, TELESCOPE),
+                Camera((x, y - SMALL_VIEW_DISTANCE * reach, z), centre, SMALL_VIEW_ANGLE),
                 (WIDTH, half),
                 (INSET, half),
             )
@@ -192,7 +207,7 @@ def shadow_of(points: np.ndarray, floor: Floor) -> np.ndarray:
 
 def goal(position: Sequence[float] | np.ndarray, radius: float, now: bool = True) -> Ball:
     """Return a ball that marks a place to fly to (m), now or later."""
-    return Ball(np.array([position], float), GOAL if now else LATER, radius)
+    return Ball(np.array([position], float), GOAL if now else LATER_GOAL, radius)
 
 
 def path(points: np.ndarray) -> list[Line]:

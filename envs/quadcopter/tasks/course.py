@@ -72,9 +72,9 @@ def weighted_reward(
     """Return the reward by the weights of a context.
 
     Args:
-        own: the weights.
-        away: distance from the goal before the step (m).
-        now: distance after it (m).
+        context_values: the weights.
+        previous_distance: distance from the goal before the step (m).
+        distance: distance after it (m).
         prize: the weighted prize.
         over: whether the episode is over.
         lost: distance at which the vehicle is lost (m).
@@ -110,8 +110,8 @@ def progress_reward(
 ) -> jax.Array:
     """Return the progress (m) towards point ``number``, plus ``BONUS`` if it is reached.
 
-    A vehicle whose episode is over counts as ``lost`` m away from the point. ``own``: weights of a
-    context.
+    A vehicle whose episode is over counts as ``lost`` m away from the point. ``context_values``
+    has the weights of a context.
     """
     previous_distance, distance = (
         distance_to_point(vehicle, number, course) for vehicle in (before, after)

@@ -54,11 +54,13 @@ class Flight(Pictured, Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.sheet = (
-            data_sheet.own_sheet(card.context, self.shipped) if card.context else self.shipped
+            data_sheet.sheet_of_context(card.context, self.shipped)
+            if card.context
+            else self.shipped
         )
         self.context_values = OwnConstants(card, (*data_sheet.constants(self.shipped), *self.terms))
         self.action_space = self.box([-1] * 4, [1] * 4)
-        self.speed_ratio = (self.sheet.strongest / self.shipped.strongest) ** 0.5
+        self.speed_ratio = (self.sheet.max_acceleration / self.shipped.max_acceleration) ** 0.5
         """Highest speed over a distance, by that of the shipped vehicle"""
 
     def constants(self) -> tuple[Constant, ...]:
@@ -143,7 +145,7 @@ class Flight(Pictured, Task[Params, State]):
 
         ``velocity``: that of the shipped vehicle, m/s.
         """
-        turning = max(1.0, self.sheet.turning(1) / self.shipped.turning(1))
+        turning = max(1.0, self.sheet.tilt_acceleration(1) / self.shipped.tilt_acceleration(1))
         return motion.attitude_and_rates_bound(self.speed_ratio * velocity, turning)
 
     def describe_vehicle(self, vehicle: Quadcopter) -> str:

@@ -194,7 +194,7 @@ def arena(sheet: DataSheet) -> float:
 
     It grows by the height that a vehicle falls while it turns upright.
     """
-    return ARENA * max(1.0, (sheet.righting / SHIPPED.righting) ** 2)
+    return ARENA * max(1.0, (sheet.righting_time / SHIPPED.righting_time) ** 2)
 
 
 def hover_info(body: RigidBody) -> dict[str, jax.Array]:

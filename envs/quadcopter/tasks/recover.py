@@ -44,7 +44,7 @@ from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task_card import TaskCard
 
-from ..control.geometric import SLOWER, attitude_gains, make_pilot, rotor_commands
+from ..control.geometric import MIN_GAIN_RATIO, attitude_gains, make_pilot, rotor_commands
 from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.dynamics import Airframe, Quadcopter
@@ -65,11 +65,11 @@ SPEED = 2.0
 """m/s along each axis, at the start"""
 RATE = 10.0
 """rad/s about each axis, at the start"""
-LEVEL = math.cos(math.radians(5))
+MIN_UPRIGHT = math.cos(math.radians(5))
 """Cosine of the largest tilt that counts as success."""
-STOPPED = 0.2
+MAX_FINAL_SPEED = 0.2
 """m/s"""
-STEADY = 0.5
+MAX_FINAL_RATE = 0.5
 """rad/s"""
 VELOCITY_BOUND = 50.0
 """m/s: 41 m/s^2 at most over a diagonal of the arena would end at 49."""
@@ -173,9 +173,9 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         body = state.body
         upright = rotation_matrix(body)[8]
         speed = speed_of(body)
-        steady = squared_length(body.wx, body.wy, body.wz) < STEADY**2
+        steady = squared_length(body.wx, body.wy, body.wz) < MAX_FINAL_RATE**2
         return {
-            "success": (upright > LEVEL) & (speed < STOPPED) & steady,
+            "success": (upright > MIN_UPRIGHT) & (speed < MAX_FINAL_SPEED) & steady,
             "tilt": jnp.arccos(jnp.clip(upright, -1, 1)),
             "speed": speed,
             "height": body.z,
@@ -240,7 +240,11 @@ class RecoveryControl(eqx.Module):
         def make(flight: Any) -> RecoveryControl:
             usual = cls()
             tilt, yaw = attitude_gains(flight.sheet)
-            gains = min(usual.velocity, tilt / SLOWER), min(usual.tilt, tilt), min(usual.yaw, yaw)
+            gains = (
+                min(usual.velocity, tilt / MIN_GAIN_RATIO),
+                min(usual.tilt, tilt),
+                min(usual.yaw, yaw),
+            )
             return cls(*gains, sheet=flight.sheet)
 
         return make_pilot(task, make)

@@ -75,11 +75,11 @@ from ..physics.rigid_body import (
     body_z,
     derivative,
     leaves_cube,
-    normalised,
+    normalise,
     rotation_matrix,
     squared_length,
 )
-from ..physics.sampling import nearly_at_rest, sample_airframe
+from ..physics.sampling import body_near_rest, sample_airframe
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
@@ -167,7 +167,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start near the goal, nearly at rest."""
-        body = nearly_at_rest(self.uniform(key, 12), 0.2)
+        body = body_near_rest(self.uniform(key, 12), 0.2)
         vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
         return State(vehicle, jnp.int32(0), jnp.full((), ARENA, self.dtype))
 
@@ -280,7 +280,7 @@ def step(
         )
         return derivative(body, wrench, airframe.inertia)
 
-    return Quadcopter(normalised(rk4(motion, vehicle.body, duration)), end)
+    return Quadcopter(normalise(rk4(motion, vehicle.body, duration)), end)
 
 
 @privileged_player
@@ -333,12 +333,12 @@ class SpinningControl(NamedTuple):
         lost = [(state.steps >= view.params.moment) & (view.params.rotor == i) for i in range(4)]
         failed = lost[0] | lost[1] | lost[2] | lost[3]
 
-        def of_the_lost(values: Any) -> Scalar:
+        def select_lost(values: Any) -> Scalar:
             return sum(jnp.where(gone, value, 0) for gone, value in zip(lost, values, strict=True))
 
         # The axis, away from the failed rotor.
         ax, ay = (
-            -self.tilt / math.sqrt(2) * of_the_lost(positions) for positions in (ALONG_X, ALONG_Y)
+            -self.tilt / math.sqrt(2) * select_lost(positions) for positions in (ALONG_X, ALONG_Y)
         )
         az = jnp.sqrt(1 - ax * ax - ay * ay)
 
@@ -381,7 +381,7 @@ class SpinningControl(NamedTuple):
         forces = allocate(thrust, tx, ty, jz * yaw, airframe, ARM)
         # A torque about z changes rotors 1, 3 and 2, 4 alike. This one makes the failed rotor's
         # share zero.
-        missing, spin = of_the_lost(forces), of_the_lost(REACTION)
+        missing, spin = select_lost(forces), select_lost(REACTION)
         decay = jnp.exp(-STEP / airframe.motor_time_constant)
 
         def command(force: Scalar, reaction: float, speed: Scalar) -> Scalar:

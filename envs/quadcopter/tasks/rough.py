@@ -59,9 +59,9 @@ WIND_SPEED = (2.0, 8.0)
 WIND_BANDS = 24
 PAYLOAD_MASS = 0.004
 """kg: the heaviest."""
-PAYLOAD_ASIDE = 0.01
+MAX_PAYLOAD_OFFSET = 0.01
 """m: along body x and y, either way."""
-PAYLOAD_BELOW = (0.01, 0.02)
+PAYLOAD_DEPTH = (0.01, 0.02)
 """m"""
 CHARGE = (0.5, 1.0)
 
@@ -115,7 +115,7 @@ class Rough(Flight[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the calm task's context for this key, and conditions."""
         u = self.uniform(jax.random.fold_in(key, 1), 7)
-        shallow, deep = PAYLOAD_BELOW
+        shallow, deep = PAYLOAD_DEPTH
         empty, full = CHARGE
         return Params(
             self.calm.sample_params(key, split),
@@ -126,8 +126,8 @@ class Rough(Flight[Params, State]):
                 ),
                 Payload(
                     PAYLOAD_MASS * u[2],
-                    PAYLOAD_ASIDE * (2 * u[3] - 1),
-                    PAYLOAD_ASIDE * (2 * u[4] - 1),
+                    MAX_PAYLOAD_OFFSET * (2 * u[3] - 1),
+                    MAX_PAYLOAD_OFFSET * (2 * u[4] - 1),
                     -(shallow + (deep - shallow) * u[5]),
                 ),
                 empty + (full - empty) * u[6],
@@ -137,7 +137,7 @@ class Rough(Flight[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return the calm task's start for this key, in gusts of a wind that has blown for long."""
         calm, conditions = params
-        gusts = wind.stationary(conditions.wind, self._normals(jax.random.fold_in(key, 1)))
+        gusts = wind.stationary_gusts(conditions.wind, self._normals(jax.random.fold_in(key, 1)))
         return State(
             self.calm.initial(key, calm),
             gusts,
@@ -191,7 +191,11 @@ class Rough(Flight[Params, State]):
         payload = params.conditions.payload
         rotors, airframe = self.calm.vehicle(state.calm).rotors, self.calm.airframe(params.calm)
         volts = battery.voltage(state.battery, battery.rotor_power(rotors, airframe))
-        load = payload.mass / PAYLOAD_MASS, payload.x / PAYLOAD_ASIDE, payload.y / PAYLOAD_ASIDE
+        load = (
+            payload.mass / PAYLOAD_MASS,
+            payload.x / MAX_PAYLOAD_OFFSET,
+            payload.y / MAX_PAYLOAD_OFFSET,
+        )
         return self.stack(*air, *load, battery.full_speed(volts) / dynamics.ROTOR_SPEED_LIMIT)
 
     def reward(
@@ -246,7 +250,7 @@ class SteadyWaypointPilot(WaypointPilot):
     @classmethod
     def for_task(cls, task: Any) -> Any:
         """Make the pilot of the calm task's vehicle."""
-        return cls.of(
+        return cls.for_vehicle(
             task, Pace(4.8, 1.1, 4.75), position=3.5, tilt=40.0, lean=2.5, least_thrust=0.63
         )
 

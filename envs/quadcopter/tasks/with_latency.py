@@ -23,14 +23,17 @@ from rlbench_suite.core.task_card import TaskCard
 from ..control.predictor import Predictor
 from ..physics import dynamics
 from ..physics.dynamics import STEP, Quadcopter, Rotors
-from ..physics.rigid_body import RigidBody, Scalar, normalised, quaternion_of
+from ..physics.rigid_body import RigidBody, Scalar, normalise, quaternion_of
 from ..rendering import picture
 from ..rendering.picture import Pictured, Shot
 from ..sensing import motion
 from .flight import Flight
 
-PLACE_NOISE, MOTION_NOISE = 0.001, 0.002
-"""Standard deviations of noise, those of arXiv:2311.13081: m and rad; m/s and rad/s."""
+PLACE_NOISE = 0.001
+"""Standard deviation of the noise of place (m) and attitude (rad), that of arXiv:2311.13081."""
+MOTION_NOISE = 0.002
+"""Standard deviation of the noise of velocity (m/s) and angular velocity (rad/s), from there too.
+"""
 ROTOR_NOISE = 0.001
 """Standard deviation of the noise of a rotor's speed, by its full speed."""
 
@@ -142,7 +145,7 @@ class WithLatency(Pictured, Task[Any, Delayed]):
         body, rotors = self.inner.vehicle(inner)
         w, i, j, k = body.qw, body.qx, body.qy, body.qz
         roll, pitch, yaw = 0.5 * roll, 0.5 * pitch, 0.5 * yaw
-        measured_body = normalised(
+        measured_body = normalise(
             RigidBody(
                 body.x + dx,
                 body.y + dy,

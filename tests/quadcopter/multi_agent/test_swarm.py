@@ -28,14 +28,14 @@ from rlbench_suite.envs.quadcopter.tasks.multi_agent.fleet import (
     COLLISION,
     Params,
     State,
-    nearest,
     nearest_approaches,
+    nearest_rows,
     wakes,
 )
 from rlbench_suite.envs.quadcopter.tasks.multi_agent.swarm import (
     JITTER,
     QuadcopterSwarm,
-    evenly_spread,
+    sphere_points,
 )
 from rlbench_suite.numerics.process import precision
 
@@ -318,7 +318,7 @@ def test_ways_cross_in_the_middle_and_starts_are_apart() -> None:
     for name in ("", "2", "32", "128"):
         task = card(f"QuadcopterSwarm{name}-v1").build()
         n = task.card.agents
-        np.testing.assert_allclose(np.linalg.norm(evenly_spread(n), axis=1), 1)
+        np.testing.assert_allclose(np.linalg.norm(sphere_points(n), axis=1), 1)
         keys = jax.random.split(jax.random.key(0), 50)
         params = jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, np.int32(1))
         state = jax.jit(jax.vmap(task.initial))(keys, params)
@@ -399,7 +399,7 @@ def test_words_and_picture() -> None:
 def test_nearest_are_those_of_a_sort() -> None:
     apart = np.random.default_rng(0).integers(0, 20, (5, 12, 12)).astype(np.float32)  # with ties
     apart[apart > 15] = np.inf
-    distances_found, rows = jax.jit(jax.vmap(lambda distances: nearest(distances, 4)))(apart)
+    distances_found, rows = jax.jit(jax.vmap(lambda distances: nearest_rows(distances, 4)))(apart)
     order = np.argsort(apart, axis=1, kind="stable")[:, :4]
     sorted_apart = np.take_along_axis(apart, order, axis=1)
     np.testing.assert_array_equal(distances_found, sorted_apart.swapaxes(1, 2))

@@ -59,11 +59,11 @@ def test_hover_in_ground_effect_settles_where_cushion_and_weight_agree() -> None
 
 
 def test_a_tilted_vehicle_feels_the_ground_more_on_its_lower_side() -> None:
-    forces = aerodynamics.in_ground_effect((1.0,) * 4, body(0.1, roll=0.3), *PLACES, AIR)
+    forces = aerodynamics.add_ground_effect((1.0,) * 4, body(0.1, roll=0.3), *PLACES, AIR)
     heights = aerodynamics.rotor_heights(body(0.1, roll=0.3), *PLACES)
     np.testing.assert_allclose(heights, 0.1 + np.array(CF2X.rotor_y) * np.sin(0.3), rtol=1e-12)
     assert forces[0] > forces[3]  # rolling lifts the left side
-    upside_down = aerodynamics.in_ground_effect((1.0,) * 4, body(0.1, roll=3.0), *PLACES, AIR)
+    upside_down = aerodynamics.add_ground_effect((1.0,) * 4, body(0.1, roll=3.0), *PLACES, AIR)
     np.testing.assert_array_equal(upside_down, 1.0)
 
 

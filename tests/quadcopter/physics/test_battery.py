@@ -109,7 +109,7 @@ def test_rotors_take_about_what_the_thrust_stand_says() -> None:
 
 def test_the_open_circuit_is_the_paper_s() -> None:
     for charge in (0.02, 0.3, 0.77, 1.0):
-        assert float(battery.open_circuit(charge)) == pytest.approx(chen(charge), rel=1e-14)
+        assert float(battery.open_circuit_voltage(charge)) == pytest.approx(chen(charge), rel=1e-14)
 
 
 def test_current_times_voltage_is_the_power() -> None:

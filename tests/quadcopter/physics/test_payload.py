@@ -14,13 +14,13 @@ import pytest
 
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.physics.payload import Payload, loaded, loaded_derivative
+from rlbench_suite.envs.quadcopter.physics.payload import Payload, combine, loaded_derivative
 from rlbench_suite.envs.quadcopter.physics.rigid_body import (
     GRAVITY,
     RigidBody,
     Wrench,
     derivative,
-    normalised,
+    normalise,
     rotation_matrix,
 )
 from rlbench_suite.envs.quadcopter.physics.vehicles import CRAZYFLIE_AIR
@@ -55,7 +55,7 @@ def test_mass_centre_and_tensor_are_those_of_the_points() -> None:
     squares = np.array([jy + jz - jx, jx + jz - jy, jx + jy - jz]) / 2 * 3 / mass
     points = np.vstack([sign * np.diag(np.sqrt(squares)) for sign in (1, -1)] + [[PAYLOAD[1:]]])
     masses = np.array([mass / 6] * 6 + [PAYLOAD.mass])
-    combined = loaded(VEHICLE, PAYLOAD)
+    combined = combine(VEHICLE, PAYLOAD)
     centre = masses @ points / masses.sum()
     away = points - centre
     expected = np.diag(np.full(3, masses @ (away**2).sum(1))) - (masses[:, None] * away).T @ away
@@ -103,13 +103,13 @@ def test_accelerations_are_those_of_two_bodies_that_hold_each_other(seed: int) -
     )
     vehicle, payload, turned, _ = np.linalg.solve(equations, right).reshape(4, 3)
     centre = rotation @ (mass * vehicle + PAYLOAD.mass * payload) / (mass + PAYLOAD.mass)
-    moved = loaded_derivative(body, Wrench(*force, *torque), loaded(VEHICLE, PAYLOAD))
+    moved = loaded_derivative(body, Wrench(*force, *torque), combine(VEHICLE, PAYLOAD))
     np.testing.assert_allclose(moved[7:10], centre, rtol=1e-10)
     np.testing.assert_allclose(moved[10:], turned, rtol=1e-9)
 
 
 def test_a_free_tumble_keeps_energy_and_angular_momentum() -> None:
-    combined = loaded(VEHICLE, PAYLOAD)
+    combined = combine(VEHICLE, PAYLOAD)
     inertia, free = tensor(combined), Wrench(*(0.0,) * 6)
 
     def conserved(body: RigidBody) -> np.ndarray:
@@ -118,7 +118,7 @@ def test_a_free_tumble_keeps_energy_and_angular_momentum() -> None:
 
     start = tumbling(3)
     step = jax.jit(
-        lambda b: normalised(rk4(lambda _, y: loaded_derivative(y, free, combined), b, 1e-3))
+        lambda b: normalise(rk4(lambda _, y: loaded_derivative(y, free, combined), b, 1e-3))
     )
     body = start
     for _ in range(1000):
@@ -131,7 +131,7 @@ def test_without_mass_it_changes_nothing() -> None:
     body, wrench = tumbling(5), Wrench(0.1, -0.2, 0.3, 1e-4, 2e-4, -3e-4)
     bare = derivative(body, wrench, VEHICLE)
     np.testing.assert_allclose(
-        loaded_derivative(body, wrench, loaded(VEHICLE, Payload(0.0, 0.01, 0.02, -0.03))),
+        loaded_derivative(body, wrench, combine(VEHICLE, Payload(0.0, 0.01, 0.02, -0.03))),
         bare,
         rtol=1e-12,
     )

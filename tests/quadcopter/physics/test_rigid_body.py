@@ -15,7 +15,7 @@ from rlbench_suite.envs.quadcopter.physics.rigid_body import (
     Wrench,
     body_z,
     derivative,
-    normalised,
+    normalise,
     rotation_matrix,
 )
 from rlbench_suite.envs.shared.runge_kutta import rk4
@@ -89,7 +89,7 @@ def test_torque_free_tumbling_conserves_energy_and_angular_momentum_to_the_metho
     for steps in (400, 800, 1600):
         end = integrate(start, NOTHING, TUMBLING, 3.0, steps)
         errors.append(
-            np.abs(invariants(normalised(end), TUMBLING) - truth).max() / np.abs(truth).max()
+            np.abs(invariants(normalise(end), TUMBLING) - truth).max() / np.abs(truth).max()
         )
     assert errors[-1] < 1e-8
     orders = np.log2(errors[:-1]) - np.log2(errors[1:])
@@ -100,7 +100,7 @@ def test_torque_free_tumbling_conserves_energy_and_angular_momentum_to_the_metho
 def test_normalising_squares_the_drift(drift: float) -> None:
     """A squared length of 1 + d becomes (1 + d) (1 - d / 2)^2 = 1 - 3/4 d^2 + d^3 / 4."""
     q = np.array([0.1, -0.7, 0.5, 0.5]) * np.sqrt(1 + drift)
-    body = normalised(at_rest()._replace(qw=q[0], qx=q[1], qy=q[2], qz=q[3]))
+    body = normalise(at_rest()._replace(qw=q[0], qx=q[1], qy=q[2], qz=q[3]))
     squared = sum(value**2 for value in (body.qw, body.qx, body.qy, body.qz))
     assert squared == pytest.approx(1 - 0.75 * drift**2 + 0.25 * drift**3, abs=1e-15)
 

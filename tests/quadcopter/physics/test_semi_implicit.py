@@ -135,7 +135,7 @@ def test_the_rest_of_the_distance_to_bullet_is_a_force_one_step_late() -> None:
         thrust, *torque = vehicles.thrust_and_torques(vehicles.thrusts(speeds, BULLET), BULLET)
         wrench = Wrench(*(thrust * component for component in body_z(before)), *torque)
         rate = semi_implicit.bullet_damping(body, derivative(body, wrench, BULLET.inertia, GRAVITY))
-        return (body, semi_implicit.moved(body, rate, semi_implicit.STEP)), None
+        return (body, semi_implicit.move_body(body, rate, semi_implicit.STEP)), None
 
     before, body = jax.device_get(jax.lax.scan(late, (still(), still()), length=10 * PERIOD)[0])
     now = peer_state(body, before)
@@ -199,7 +199,7 @@ def test_the_cascaded_pid_scores_on_the_peer_s_hover_what_the_peer_s_scores(
             memory, body, (0.0, 0.0, 1.0), CF2X, PERIOD * semi_implicit.STEP, GRAVITY
         )
 
-    start = jax.tree.map(np.float64, cascaded_pid.forget())
+    start = jax.tree.map(np.float64, cascaded_pid.initial_memory())
     total, length = hover_score(player, start, BULLET, effects)
     assert length == LONGEST
     assert total == pytest.approx(score, rel=1e-3)
@@ -216,7 +216,7 @@ def test_the_pid_flies_to_a_place_and_stays() -> None:
         speeds, memory = cascaded_pid.command(memory, body, (0.5, -0.3, 1.0), CF2X, 1 / 48, GRAVITY)
         return (memory, semi_implicit.step_period(body, speeds, CF2X, GRAVITY, 5)), None
 
-    start = jax.tree.map(np.float64, cascaded_pid.forget())
+    start = jax.tree.map(np.float64, cascaded_pid.initial_memory())
     (_, body), _ = jax.jit(lambda c: jax.lax.scan(step_player, c, length=960))(
         (start, still(wz=1.0, qz=0.1, qw=np.sqrt(0.99)))
     )
@@ -290,7 +290,7 @@ def tumble(steps: int, duration: float = 1.0) -> RigidBody:
 
     def step_body(_: int, body: RigidBody) -> RigidBody:
         rate = derivative(body, Wrench(*[0.0] * 6), TUMBLING.inertia, 0.0)
-        return semi_implicit.moved(body, rate, duration / steps)
+        return semi_implicit.move_body(body, rate, duration / steps)
 
     start = still(0.0, wx=0.3, wy=12.0, wz=0.2)
     return jax.device_get(jax.jit(lambda b: jax.lax.fori_loop(0, steps, step_body, b))(start))

@@ -136,7 +136,7 @@ def test_a_step_is_exact_whatever_its_length(duration: float) -> None:
 def test_the_stationary_law_is_the_specified_one_and_a_start_has_it() -> None:
     states, noise, outputs = linear(STEP)
     stationary = solve_discrete_lyapunov(states, noise @ noise.T)
-    start_factor = np.array([wind.stationary(STEADY, row) for row in jnp.eye(5)]).T
+    start_factor = np.array([wind.stationary_gusts(STEADY, row) for row in jnp.eye(5)]).T
     np.testing.assert_allclose(start_factor @ start_factor.T, stationary, rtol=1e-9, atol=1e-12)
     for steps in (0, 1, 30, 500):
         lagged = outputs @ np.linalg.matrix_power(states, steps) @ stationary @ outputs.T
@@ -171,7 +171,7 @@ def test_long_seeded_runs_have_the_spectra() -> None:
                 wind.air_velocity(gusts, STEADY)
             )
 
-        first = wind.stationary(
+        first = wind.stationary_gusts(
             STEADY, jax.random.normal(jax.random.fold_in(key, steps), (5,), np.float32)
         )
         return jax.lax.scan(step, first, jnp.arange(steps))[1]
@@ -202,18 +202,20 @@ def test_the_wind_blows_where_it_heads_and_gusts_turn_with_it() -> None:
     for heading in (0.0, 0.7, 2.5, -1.0):
         ahead = np.array([np.cos(heading), np.sin(heading), 0])
         left = np.array([-np.sin(heading), np.cos(heading), 0])
-        mean = np.array(wind.air_velocity(wind.calm(), Wind(3.0, heading)))
+        mean = np.array(wind.air_velocity(wind.no_turbulence(), Wind(3.0, heading)))
         np.testing.assert_allclose(mean, 3 * ahead, atol=1e-15)
-        along = np.array(wind.air_velocity(wind.calm()._replace(along=1.0), Wind(3.0, heading)))
+        along = np.array(
+            wind.air_velocity(wind.no_turbulence()._replace(along=1.0), Wind(3.0, heading))
+        )
         np.testing.assert_allclose(along - mean, ahead, atol=1e-15)
         across = np.array(
-            wind.air_velocity(wind.calm()._replace(across_lagged=1.0), Wind(3.0, heading))
+            wind.air_velocity(wind.no_turbulence()._replace(across_lagged=1.0), Wind(3.0, heading))
         )
         np.testing.assert_allclose((across - mean) / (1 - math.sqrt(3)), left, atol=1e-15)
 
 
 def test_without_wind_the_air_is_at_rest() -> None:
-    gusts = wind.stationary(Wind(0.0, 1.0), jnp.ones(5))
+    gusts = wind.stationary_gusts(Wind(0.0, 1.0), jnp.ones(5))
     gusts = wind.blow(gusts, Wind(0.0, 1.0), jnp.ones(5), STEP)
     np.testing.assert_array_equal(wind.air_velocity(gusts, Wind(0.0, 1.0)), 0)
 
