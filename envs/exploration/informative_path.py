@@ -56,7 +56,7 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
 from ..shared.alternating_bands import alternating_bands
-from .compass import MOVES, read_move
+from .compass import MOVES, CompassMoves
 
 SIDE = 8
 CELLS = SIDE * SIDE
@@ -145,7 +145,7 @@ def greedy_information(covariance: jax.Array, count: int) -> jax.Array:
     return jax.lax.fori_loop(0, count, step, (covariance, jnp.zeros((), covariance.dtype)))[1]
 
 
-class InformativePath(Task[Params, State]):
+class InformativePath(CompassMoves, Task[Params, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -153,6 +153,7 @@ class InformativePath(Task[Params, State]):
         "of_bound": "the same by an upper bound on the best path's, greedy selection / (1 - 1/e)",
     }
     picture_shape = (320, 320, 3)
+    verb = "go"
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -314,22 +315,6 @@ class InformativePath(Task[Params, State]):
             f"{int(state.budget)} of {BUDGET} budget left and {float(state.gained):.3f} nats "
             f"gained. Open ways: {', '.join(legal) or 'none'}.",
         ])  # fmt: skip
-
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return f"Answer with one word, the way to go one cell: {', '.join(MOVES)}."
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """Return the action of a direction's name or number.
-
-        Raises:
-            ValueError: the text is neither.
-        """
-        return np.asarray(read_move(text), self.action_space.dtype)
-
-    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the name of the direction."""
-        return list(MOVES)[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say what is in the way."""

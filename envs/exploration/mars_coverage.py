@@ -53,7 +53,7 @@ from rlbench_suite.core.task_card import TaskCard
 from ..shared import grid_bits
 from ..shared.grid_bits import SIDE
 from . import terrain
-from .compass import MOVES, read_move
+from .compass import MOVES, CompassMoves
 from .known_map import as_grid, draw_map, map_lines
 from .terrain import WINDOW
 
@@ -90,7 +90,7 @@ class State(NamedTuple):
     """uint32 ``(32,)``: cells seen, ground and rock."""
 
 
-class MarsCoverage(Task[Params, State]):
+class MarsCoverage(CompassMoves, Task[Params, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {"coverage": "part of the ground that was seen, in [0, 1]"}
@@ -233,22 +233,6 @@ class MarsCoverage(Task[Params, State]):
             f"{covered / int(params.size):.1%} of the ground covered, the goal is "
             f"{GOAL[0] / GOAL[1]:.0%}. Open ways: {', '.join(legal)}.",
         ])  # fmt: skip
-
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return f"Answer with one word, the way to drive one cell: {', '.join(MOVES)}."
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """Return the action of a direction's name or number.
-
-        Raises:
-            ValueError: the text is neither.
-        """
-        return np.asarray(read_move(text), self.action_space.dtype)
-
-    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the name of the direction."""
-        return list(MOVES)[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say what is in the way."""

@@ -62,7 +62,7 @@ from rlbench_suite.numerics.reductions import union
 from ..shared import grid_bits
 from ..shared.grid_bits import SIDE
 from . import mars_coverage
-from .compass import MOVES, read_move
+from .compass import MOVES, CompassMoves
 from .known_map import as_grid, draw_map, map_lines
 from .ray_lidar import INSIDE, MAP, visible_cells
 
@@ -111,7 +111,7 @@ class State(NamedTuple):
     """bool: a step has passed."""
 
 
-class MarsExplorer(Task[Params, State]):
+class MarsExplorer(CompassMoves, Task[Params, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -119,6 +119,7 @@ class MarsExplorer(Task[Params, State]):
         "crashed": "whether the rover drove into rock or off the map",
     }
     picture_shape = (336, 336, 3)
+    moves = WAYS
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -231,22 +232,6 @@ class MarsExplorer(Task[Params, State]):
             f"{MAP**2} cells seen, the goal is {goal_cells()}. A move into rock or off the map "
             "ends the episode at a loss.",
         ])  # fmt: skip
-
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return f"Answer with one word, the way to drive one cell: {', '.join(WAYS)}."
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """Return the action of a direction's name or number.
-
-        Raises:
-            ValueError: the text is neither.
-        """
-        return np.asarray(read_move(text, WAYS), self.action_space.dtype)
-
-    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the name of the direction."""
-        return list(WAYS)[int(action)]
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Name the goal or the crash."""

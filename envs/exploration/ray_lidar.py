@@ -130,15 +130,14 @@ def _buggy_rays() -> tuple[np.ndarray, np.ndarray]:
         for ray in _samples(0, 0, RANGE)
     ]
     lengths = [*(distance + 0.5 for distance in distances), float(RANGE)]
+
+    def visible_from(x: int, y: int) -> np.ndarray:
+        return np.stack([[_pack(ray) for ray in _samples(x, y, length)] for length in lengths], 1)
+
     # Rounding to even needs the sign of real places: the first two cells from the edge whose rays
     # stay positive.
-    visible = [
-        [
-            np.stack([[_pack(ray) for ray in _samples(x, y, length)] for length in lengths], 1)
-            for y in (RANGE, RANGE + 1)
-        ]
-        for x in (RANGE, RANGE + 1)
-    ]
+    places = (RANGE, RANGE + 1)
+    visible = [[visible_from(x, y) for y in places] for x in places]
     return np.array(ends), np.array(visible)
 
 

@@ -69,8 +69,6 @@ from ..shared.runge_kutta import rk4
 
 STEP = 0.05
 """s"""
-GRAVITY = 9.81
-"""m/s^2"""
 HORIZONTAL_ACCELERATION = 4.5
 """m/s^2 that an action of one commands: 9.81 tan(24.6 degrees)."""
 VERTICAL_ACCELERATION = 4.0

@@ -550,7 +550,9 @@ class Inventory(Task[Params, State]):
             bar = (across - 16) / (1 + len(site.transit))
             for j, quantity in enumerate((site.stock, *site.transit)):
                 top = ground - max(-50.0, min(150.0, 150 * int(quantity) / full))
-                fill = ("red" if int(quantity) < 0 else "green") if j == 0 else "cornflowerblue"
+                fill = "cornflowerblue"
+                if j == 0:
+                    fill = "red" if int(quantity) < 0 else "green"
                 x = left + j * bar
                 canvas.rectangle(
                     (x, min(top, ground), x + bar - 3, max(top, ground)), fill=fill, outline="black"

@@ -65,15 +65,12 @@ def neighbours(state: State, side: float, radius: float) -> list[list[tuple[int,
     """For each agent its neighbours and where they are seen."""
     images = [complex(a, b) * side for a, b in product((-1, 0, 1), repeat=2)]
     place = state.x + 1j * state.y
-    return [
-        [
-            (j, q - p + image)
-            for j, q in enumerate(place)
-            for image in images
-            if abs(q - p + image) <= radius
-        ]
-        for p in place
-    ]
+
+    def neighbours_of(p: complex) -> list[tuple[int, complex]]:
+        offsets = [(j, q - p + image) for j, q in enumerate(place) for image in images]
+        return [(j, offset) for j, offset in offsets if abs(offset) <= radius]
+
+    return [neighbours_of(p) for p in place]
 
 
 def test_observation_equals_plain_loops(exact: Vicsek) -> None:

@@ -11,11 +11,9 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.tasks import gates
 
-TEST = ContextSource(np.int32(1), np.int32(-1))
 HOVER = np.full(4, 0.334, np.float32)
 
 

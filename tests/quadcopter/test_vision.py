@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
@@ -22,7 +21,6 @@ from rlbench_suite.envs.quadcopter.sensing import onboard_camera
 from rlbench_suite.envs.quadcopter.sensing.onboard_camera import COLUMNS, PIXEL, ROWS
 from rlbench_suite.envs.quadcopter.tasks import vision
 
-TEST = ContextSource(np.int32(1), np.int32(-1))
 AWAY = (0.0, 0.0, -50.0)
 """A place under the floor, where nothing is seen."""
 SKY = int(255 * onboard_camera.SKY)

@@ -76,11 +76,6 @@ class Gusts(NamedTuple):
     vertical_lagged: Scalar
 
 
-def no_turbulence(zero: Scalar = 0.0) -> Gusts:
-    """Return no turbulence; ``zero`` gives the dtype."""
-    return Gusts(*(zero,) * 5)
-
-
 def stationary_gusts(wind: Wind, normals: jax.Array) -> Gusts:
     """Draw turbulence of a wind that has blown for long, from five normal numbers ``(5,)``.
 

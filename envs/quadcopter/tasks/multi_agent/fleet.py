@@ -117,7 +117,7 @@ class Fleet(Pictured, Task[Params, State]):
     def level_start(
         self, positions: tuple[Scalar, Scalar, Scalar], rates: jax.Array, params: Params
     ) -> State:
-        """Return level vehicles with hovering rotors at ``places`` (m), none of them wrecked.
+        """Return level vehicles with hovering rotors at ``positions`` (m), none of them wrecked.
 
         ``rates``: ``(6, n)``, velocities (m/s) and angular velocities (rad/s).
         """
