@@ -92,13 +92,13 @@ class Ball(NamedTuple):
     """m/s along each axis, before a step's force"""
 
     @property
-    def fastest(self) -> float:
+    def max_speed(self) -> float:
         """Return the highest speed along an axis after a step's force, m/s."""
         return float(
             (self.mass * self.speed_limit + STEP * self.force) / (self.mass + STEP * self.damping)
         )
 
-    def accelerated(self, velocity: Any, action: Any) -> Any:
+    def accelerate(self, velocity: Any, action: Any) -> Any:
         """Return the velocity after one step of force, along one axis."""
         clipped = jnp.clip(velocity, -self.speed_limit, self.speed_limit)
         return (self.mass * clipped + STEP * self.force * action) * (
@@ -152,7 +152,7 @@ class PointMaze(Task[Params, State]):
         self.first = np.array([0, len(train)], np.int32)
         self.count = np.array([len(train), len(test)], np.int32)
         # A corner may turn both axes' velocity into one axis' until the next step.
-        corner, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * self.fastest
+        corner, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * self.max_speed
         if self.has_goals:
             self.observation_space = spaces.Dict(
                 observation=self.box([0, 0, -speed, -speed], [*corner, speed, speed]),
@@ -213,11 +213,11 @@ class PointMaze(Task[Params, State]):
         """
         self.ranges = [self.own_constants.range(name) for name in Ball._fields]
         (mass, _), (damping, _), (_, force), (_, speed) = self.ranges
-        self.fastest = Ball(mass, damping, force, speed).fastest
+        self.max_speed = Ball(mass, damping, force, speed).max_speed
         radius = self.own_constants.value("radius")
-        if math.sqrt(2) * self.fastest * STEP >= 0.5 - radius:
+        if math.sqrt(2) * self.max_speed * STEP >= 0.5 - radius:
             raise ValueError(
-                f"{self.card.id}: a ball that reaches {self.fastest:.3g} m/s moves too far between "
+                f"{self.card.id}: a ball that reaches {self.max_speed:.3g} m/s moves too far between "
                 f"walls in a step of {STEP:g} s: lower speed_limit or force, or raise mass."
             )
         middle = Ball(*(low if low == high else 0.5 * (low + high) for low, high in self.ranges))
@@ -263,7 +263,7 @@ class PointMaze(Task[Params, State]):
         """Apply the force, then move between the walls."""
         ball = params.ball or self.ball
         x, y, vx, vy = state.ball
-        pushed = Motion(x, y, ball.accelerated(vx, action[0]), ball.accelerated(vy, action[1]))
+        pushed = Motion(x, y, ball.accelerate(vx, action[0]), ball.accelerate(vy, action[1]))
         return State(move(self.maze.rows, pushed, STEP, self.radius + CLEARANCE), state.steps + 1)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> Observation:

@@ -148,7 +148,7 @@ def test_harder_is_rockier() -> None:
 # -- lidar -----------------------------------------------------------------------------------------
 
 
-def sees(rock: np.ndarray, x: int, y: int, tx: int, ty: int) -> bool:
+def is_visible(rock: np.ndarray, x: int, y: int, tx: int, ty: int) -> bool:
     """Walk the line in exact fractions.
 
     Each column (or row) is crossed at the nearest cell; ties go away from the axis.
@@ -179,7 +179,7 @@ def test_lidar_sees_what_a_walk_along_every_line_sees() -> None:
             if rng.random() < 0.3:
                 x, y = rng.choice([1, 2, SIDE - 2], 2)
             expected = np.array(
-                [[sees(rock, x, y, tx, ty) for tx in range(SIDE)] for ty in range(SIDE)]
+                [[is_visible(rock, x, y, tx, ty) for tx in range(SIDE)] for ty in range(SIDE)]
             )
             np.testing.assert_array_equal(
                 cells(look(words(~rock), jnp.int32(x), jnp.int32(y))), expected
@@ -234,7 +234,7 @@ def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
         for _ in range(60):
             for ty in range(max(0, y - RANGE), min(SIDE, y + RANGE + 1)):
                 for tx in range(max(0, x - RANGE), min(SIDE, x + RANGE + 1)):
-                    known_cells[ty, tx] |= sees(~ground, x, y, tx, ty)
+                    known_cells[ty, tx] |= is_visible(~ground, x, y, tx, ty)
             before, covered = covered, int((known_cells & ground).sum())
             np.testing.assert_array_equal(cells(env.episode.state.known_cells), known_cells)
             np.testing.assert_array_equal(
@@ -256,7 +256,7 @@ def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
 
 
 def plain_observation(ground: np.ndarray, known_cells: np.ndarray, x: int, y: int) -> np.ndarray:
-    def near(grid: np.ndarray) -> np.ndarray:
+    def window_around(grid: np.ndarray) -> np.ndarray:
         return np.pad(grid, RANGE)[y : y + WINDOW, x : x + WINDOW].ravel()
 
     blocks = np.zeros((8, 8))
@@ -271,7 +271,12 @@ def plain_observation(ground: np.ndarray, known_cells: np.ndarray, x: int, y: in
     covered = (known_cells & ground).sum() / ground.sum()
     coarse = np.minimum(blocks, 16).ravel() / 16
     return np.concatenate(
-        [near(known_cells & ground), near(known_cells & ~ground), coarse, [x / 31, y / 31, covered]]
+        [
+            window_around(known_cells & ground),
+            window_around(known_cells & ~ground),
+            coarse,
+            [x / 31, y / 31, covered],
+        ]
     )
 
 
@@ -346,16 +351,16 @@ def test_its_moves_are_first_steps_to_the_frontier_worth_most(task: MarsCoverage
         action = int(act(state, params))
         dx, dy = list(MOVES.values())[action]
 
-        def least_cost(cell: tuple[int, int], ways: Any = ways, worth: Any = worth) -> int:
+        def min_cost(cell: tuple[int, int], ways: Any = ways, worth: Any = worth) -> int:
             return min(
                 ways[cell][goal] - gain for goal, gain in worth.items() if goal in ways[cell]
             )
 
-        assert least_cost((here[0] + dx, here[1] + dy)) == least_cost(here) - 1
+        assert min_cost((here[0] + dx, here[1] + dy)) == min_cost(here) - 1
         farther += min(ways[here][goal] for goal in worth if goal in ways[here]) < min(
             ways[here][goal]
             for goal in worth
-            if ways[here].get(goal, 999) - worth[goal] == least_cost(here)
+            if ways[here].get(goal, 999) - worth[goal] == min_cost(here)
         )
         over = env.step(action)[2]
     assert farther > 3, "it does not always choose the nearest"

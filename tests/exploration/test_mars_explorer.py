@@ -149,7 +149,7 @@ def test_every_map_can_be_covered_and_splits_are_apart() -> None:
 # -- lidar -----------------------------------------------------------------------------------------
 
 
-def walked(ground: np.ndarray, x: int, y: int) -> np.ndarray:
+def walk_rays(ground: np.ndarray, x: int, y: int) -> np.ndarray:
     """Walk each ray in small steps up to the first rock or the edge."""
     visible = np.zeros_like(ground)
     for ray in range(32):
@@ -172,7 +172,7 @@ def test_rays_end_at_the_first_rock_and_at_the_edge() -> None:
             ground = np.pad(rng.random((MAP - 2, MAP - 2)) > density, 1, constant_values=True)
             for x, y in [(0, 0), (MAP - 1, 3), *rng.choice(np.argwhere(ground), 4)]:
                 visible = as_cells(look(jnp.asarray(as_words(ground)), jnp.int32(x), jnp.int32(y)))
-                np.testing.assert_array_equal(visible, walked(ground, x, y))
+                np.testing.assert_array_equal(visible, walk_rays(ground, x, y))
                 assert visible[max(0, x - 1) : x + 2, y].all()
                 assert visible[x, max(0, y - 1) : y + 2].all()
 
@@ -207,7 +207,7 @@ def test_an_episode_by_plain_python(task: MarsExplorer) -> None:
         observation, _ = env.reset(seed=seed)
         ground = as_cells(env.params.ground)
         x = y = 0
-        known_cells, over = walked(ground, x, y), False
+        known_cells, over = walk_rays(ground, x, y), False
         while not over:
             expected = np.where(known_cells, np.where(ground, 0.3, 1.0), 0)
             expected[x, y] = 0.6
@@ -216,7 +216,7 @@ def test_an_episode_by_plain_python(task: MarsExplorer) -> None:
             dx, dy = list(WAYS.values())[action]
             free = 0 <= x + dx < MAP and 0 <= y + dy < MAP and ground[x + dx, y + dy]
             x, y = (x + dx, y + dy) if free else (x, y)
-            before, known_cells = known_cells.sum(), known_cells | walked(ground, x, y)
+            before, known_cells = known_cells.sum(), known_cells | walk_rays(ground, x, y)
             observation, reward, over, _, info = env.step(action)
             won = known_cells.sum() > MAP**2 * GOAL[0] / GOAL[1]
             assert reward == known_cells.sum() - before - STEP_COST + PRIZE * (

@@ -54,7 +54,7 @@ def exact() -> FlockFormation:
     return CARD.build(dtype="float64")
 
 
-def some_params(rng: np.random.Generator, **fixed: float) -> Params:
+def random_params(rng: np.random.Generator, **fixed: float) -> Params:
     slots = rng.uniform(-2, 2, (2, N))
     values = {
         "heading": rng.uniform(-3, 3),
@@ -69,7 +69,7 @@ def some_params(rng: np.random.Generator, **fixed: float) -> Params:
     return Params(*slots, **{name: np.float64(value) for name, value in values.items()})
 
 
-def some_state(rng: np.random.Generator, spread: float = 3.0) -> State:
+def random_state(rng: np.random.Generator, spread: float = 3.0) -> State:
     vehicles = Vehicles(*rng.uniform(-spread, spread, (9, N)))
     return State(vehicles, Leader(*rng.uniform(-1, 1, 4)), np.float64(0.5))
 
@@ -90,7 +90,7 @@ def test_a_step_is_the_matrix_exponential(exact: FlockFormation) -> None:
     rng = np.random.default_rng(0)
     step = jax.jit(exact.transition)
     for _ in range(5):
-        state, params, action = some_state(rng), some_params(rng), rng.uniform(-1, 1, (N, 3))
+        state, params, action = random_state(rng), random_params(rng), rng.uniform(-1, 1, (N, 3))
         with precision(exact):
             after = step(on_device(state), jnp.asarray(action), None, on_device(params)).vehicles
         for i in range(N):
@@ -117,7 +117,7 @@ def test_the_leader_flies_a_circle(exact: FlockFormation) -> None:
     The heading stays within one turn.
     """
     for turn_rate in (0.5, -0.31, 0.0):
-        params = some_params(
+        params = random_params(
             np.random.default_rng(1), speed=1.7, turn_rate=turn_rate, heading=3.0, climb=0.2
         )
         with precision(exact):
@@ -150,7 +150,7 @@ def test_slot_velocities_are_the_slots_motion(exact: FlockFormation) -> None:
     Their error is STEP^2 / 6 times the jerk, below 1e-3.
     """
     rng = np.random.default_rng(2)
-    params = some_params(rng)
+    params = random_params(rng)
     still = Vehicles(*np.zeros((9, N)))
 
     def slots(leader: Leader) -> np.ndarray:
@@ -198,7 +198,7 @@ def test_train_and_test_distances_never_meet(task: FlockFormation) -> None:
 
 
 def test_starts_are_apart_and_any_cell_is_any_vehicles(task: FlockFormation) -> None:
-    params = on_device(some_params(np.random.default_rng(3)))
+    params = on_device(random_params(np.random.default_rng(3)))
     states = jax.jit(jax.vmap(task.initial, (0, None)))(
         jax.random.split(jax.random.key(1), 2000), params
     )
@@ -222,7 +222,7 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
     )
     ends = []
     for trial in range(60):
-        params, state = some_params(rng), some_state(rng, spread=(0.3, 1.0, 9.0)[trial % 3])
+        params, state = random_params(rng), random_state(rng, spread=(0.3, 1.0, 9.0)[trial % 3])
         v, leader = state.vehicles, state.leader
         place, velocity = np.array(v[:3]).T, np.array(v[3:6]).T
         cos, sin = math.cos(leader.heading), math.sin(leader.heading)
@@ -279,7 +279,7 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
 
 def test_success_is_an_average_over_the_last_second(exact: FlockFormation) -> None:
     """The average decays by 1 - STEP / MEMORY a step when vehicles sit in their slots."""
-    params = some_params(
+    params = random_params(
         np.random.default_rng(5), speed=0, turn_rate=0, climb=0, wind_x=0, wind_y=0, heading=0
     )
     params = params._replace(slot_ahead=formations(N)[1][:, 0], slot_left=formations(N)[1][:, 1])
@@ -368,7 +368,7 @@ def test_words_and_picture(task: FlockFormation) -> None:
 
 
 def test_why_an_episode_is_over(task: FlockFormation) -> None:
-    params, state = some_params(np.random.default_rng(6)), some_state(np.random.default_rng(6))
+    params, state = random_params(np.random.default_rng(6)), random_state(np.random.default_rng(6))
     close = state._replace(vehicles=state.vehicles._replace(**{a: np.full(N, 0.05) for a in "xyz"}))
     assert "collision" in task.why_over(close, params, task.info(close, params))
     scattered = state._replace(vehicles=state.vehicles._replace(x=np.arange(N) * 50.0))

@@ -61,15 +61,15 @@ def task() -> Any:
     return card("Inventory-v0").build()
 
 
-def one_shop(lead: int, backlog: bool) -> OneShop:
+def one_shop_task(lead: int, backlog: bool) -> OneShop:
     return OneShop(card("Inventory-v0"), difficulty=3 * backlog + lead - 1, dtype="float32")
 
 
-def shop(penalty: float) -> Params:
+def one_shop_params(penalty: float) -> Params:
     return jax.tree.map(np.float32, Params((Shop(MEAN, 1.0, penalty),), 0.3))
 
 
-def empty(task: Inventory) -> State:
+def empty_state(task: Inventory) -> State:
     """Nothing anywhere."""
     zero = np.int32(0)
     shops = tuple(Site(zero, (zero,) * (lead - 1)) for lead in task.network.leads)
@@ -98,9 +98,9 @@ def mean_costs(
             state = task.transition(state, decide(state), jax.random.fold_in(key, t), params)
             return state, state.cost
 
-        return jax.lax.scan(period, jax.tree.map(jnp.asarray, empty(task)), jnp.arange(periods))[1][
-            50:
-        ].mean()
+        return jax.lax.scan(
+            period, jax.tree.map(jnp.asarray, empty_state(task)), jnp.arange(periods)
+        )[1][50:].mean()
 
     return np.asarray(
         jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), shops)), np.float64
@@ -146,17 +146,18 @@ def test_backlog_costs_follow_the_newsvendor_formula(lead: int, penalty: float) 
     )
     for level in (best - 3, best, best + 4):
         assert_mean(
-            mean_costs(one_shop(lead, True), shop(penalty), order_up_to(level)), costs[level]
+            mean_costs(one_shop_task(lead, True), one_shop_params(penalty), order_up_to(level)),
+            costs[level],
         )
 
 
 def test_reference_orders_up_to_the_optimal_level() -> None:
-    task = one_shop(2, True)
+    task = one_shop_task(2, True)
     player = BaseStock.for_task(task)
-    levels = player.initial(shop(9.0))
+    levels = player.initial(one_shop_params(9.0))
     assert int(levels.shops[0]) == stats.poisson.ppf(0.9, 15.0)
-    state = empty(task)._replace(shops=(Site(np.int32(-4), (np.int32(6),)),))
-    action, _ = player.act(levels, View(None, None, state, shop(9.0)), None)
+    state = empty_state(task)._replace(shops=(Site(np.int32(-4), (np.int32(6),)),))
+    action, _ = player.act(levels, View(None, None, state, one_shop_params(9.0)), None)
     assert action.tolist() == [min(20, int(levels.shops[0]) - 2)]
 
 
@@ -228,7 +229,7 @@ def test_optimal_policy_costs_in_simulation_what_the_dynamic_programme_says(
         place = state.shops[0]
         return orders[(jnp.minimum(place.stock, MAX_STOCK), *place.transit)][None]
 
-    task, params = one_shop(lead, False), shop(penalty)
+    task, params = one_shop_task(lead, False), one_shop_params(penalty)
     assert_mean(mean_costs(task, params, decide), average)
     # Where sales are lost no base-stock level is optimal (Karlin & Scarf 1958); the best one is
     # worse, but not much.
@@ -363,7 +364,7 @@ def test_reference_is_far_above_constant_orders(task: Any) -> None:
 
 
 def test_words_picture_and_difficulties(task: Any) -> None:
-    state = empty(task)._replace(periods=np.int32(7))
+    state = empty_state(task)._replace(periods=np.int32(7))
     params = task.sample_params(jax.random.key(0), 0)
     assert "Period 7" in task.describe(state, params)
     assert "Warehouse: 0 in stock, on the way [0, 0]" in task.describe(state, params)

@@ -37,7 +37,7 @@ HALF = 0.5 * dynamics.ROTOR_SPEED_LIMIT
 CALM = Wrench(*[0.0] * 6)
 
 
-def at(**fields: float) -> State:
+def state_at(**fields: float) -> State:
     """A level vehicle at rest at the origin but for these fields."""
     body = RigidBody(*np.eye(13)[3])._replace(**fields)
     return State(Quadcopter(body, Rotors(*[HALF] * 4)), np.zeros(128))
@@ -63,16 +63,18 @@ def test_curriculum_is_the_code_s_product_of_factors() -> None:
 @the_id
 def test_reward_is_the_paper_s(name: str) -> None:
     action = np.array([0.434, 0.334, 0.234, 0.334])
-    here = at(x=0.3, y=-0.4, qw=np.cos(0.3), qz=np.sin(0.3), vx=2.0)
+    here = state_at(x=0.3, y=-0.4, qw=np.cos(0.3), qz=np.sin(0.3), vx=2.0)
     for difficulty, place, motion in (("easy", 5, 0.01), ("medium", 7.2, 0.0196), ("hard", 40, 1)):
         task: HoverLearningToFly = card(name).build(difficulty=difficulty, dtype="float64")
         cost = place * 0.25 + 5 * np.sin(0.3) ** 2 + motion * (4 + 2 * 0.01)
         with precision(task):
-            assert float(task.reward(here, action, at(), None, CALM)) == pytest.approx(2 - cost / 2)
-            for crashed in (at(z=-0.61), at(wy=35.0)):
+            assert float(task.reward(here, action, state_at(), None, CALM)) == pytest.approx(
+                2 - cost / 2
+            )
+            for crashed in (state_at(z=-0.61), state_at(wy=35.0)):
                 assert float(task.reward(here, action, crashed, None, CALM)) == 0
             assert task.reward_space.contains(
-                np.asarray(task.reward(here, -np.ones(4), at(), None, CALM))
+                np.asarray(task.reward(here, -np.ones(4), state_at(), None, CALM))
             )
 
 
@@ -157,7 +159,7 @@ def test_disturbed_flight_by_scipy(name: str) -> None:
     task = card(name).build(dtype="float64")
     push = Wrench(0.0, 0.0, -0.02, 0.0, 0.0, 3e-6)
     with precision(task):
-        state = jax.tree.map(jnp.asarray, at())
+        state = jax.tree.map(jnp.asarray, state_at())
         step = jax.jit(task.transition)
         for _ in range(25):
             state = step(state, np.full(4, 0.6), None, push)
@@ -179,7 +181,7 @@ def test_disturbed_flight_by_scipy(name: str) -> None:
 @the_id
 def test_observation_is_noisy_motion_and_past_actions(name: str) -> None:
     task = card(name).build()
-    state = at(x=0.1, qw=np.cos(0.2), qx=np.sin(0.2), vy=-0.5, wz=2.0)._replace(
+    state = state_at(x=0.1, qw=np.cos(0.2), qx=np.sin(0.2), vy=-0.5, wz=2.0)._replace(
         past=np.arange(128) / 128
     )
     state = jax.tree.map(np.float32, state)

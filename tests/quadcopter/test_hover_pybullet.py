@@ -59,7 +59,7 @@ def bullet() -> hover_pybullet.Bullet:
     return hover_pybullet.connection()
 
 
-def at_rest(**fields: float) -> RigidBody:
+def body_at_rest(**fields: float) -> RigidBody:
     return RigidBody(*[0.0] * 3, 1.0, *[0.0] * 9)._replace(**fields)
 
 
@@ -80,7 +80,7 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def test_free_fall(bullet: hover_pybullet.Bullet) -> None:
-    vehicle = Quadcopter(at_rest(vx=1.0, vz=0.5), STILL)
+    vehicle = Quadcopter(body_at_rest(vx=1.0, vz=0.5), STILL)
     for _ in range(100):
         vehicle = bullet.fly(vehicle, STILL, WITHOUT_ROTORS)
     t, step = 1.0, dynamics.STEP / hover_pybullet.BULLET_STEPS
@@ -97,10 +97,10 @@ def test_free_fall(bullet: hover_pybullet.Bullet) -> None:
 
 def test_hover_stays(bullet: hover_pybullet.Bullet) -> None:
     speed = math.sqrt(dynamics.MASS * GRAVITY / (4 * dynamics.THRUST_COEFFICIENT))
-    vehicle = Quadcopter(at_rest(), Rotors(*[speed] * 4))
+    vehicle = Quadcopter(body_at_rest(), Rotors(*[speed] * 4))
     for _ in range(100):
         vehicle = bullet.fly(vehicle, vehicle.rotors, NOMINAL)
-    assert np.abs(np.array(vehicle.body) - np.array(at_rest())).max() < 1e-11
+    assert np.abs(np.array(vehicle.body) - np.array(body_at_rest())).max() < 1e-11
     assert np.array(vehicle.rotors) == pytest.approx(np.full(4, speed), rel=1e-14)
 
 
@@ -111,7 +111,7 @@ def test_a_climb_behind_lagging_motors(bullet: hover_pybullet.Bullet) -> None:
     """
     goal, t, lag, k = 2000.0, 0.1, dynamics.MOTOR_TIME_CONSTANT, dynamics.THRUST_COEFFICIENT
     start_error = 1000.0 - goal
-    vehicle = Quadcopter(at_rest(), Rotors(*[1000.0] * 4))
+    vehicle = Quadcopter(body_at_rest(), Rotors(*[1000.0] * 4))
     for _ in range(10):
         vehicle = bullet.fly(vehicle, Rotors(*[goal] * 4), NOMINAL)
     decay = math.exp(-t / lag)
@@ -132,18 +132,20 @@ def test_free_rotation_of_a_symmetric_top() -> None:
     rates, t = np.array([10.0, 0.0, 20.0]), 0.1
     jx, _, jz = dynamics.INERTIA
     momentum = rates * dynamics.INERTIA
-    truth = Rotation.from_rotvec(momentum / jx * t) * Rotation.from_rotvec(
+    expected_rotation = Rotation.from_rotvec(momentum / jx * t) * Rotation.from_rotvec(
         [0, 0, (1 - jz / jx) * rates[2] * t]
     )
     errors = []
     for steps in (16, 32, 64):
         bullet = hover_pybullet.Bullet(steps)
-        vehicle = Quadcopter(at_rest(wx=rates[0], wz=rates[2]), STILL)
+        vehicle = Quadcopter(body_at_rest(wx=rates[0], wz=rates[2]), STILL)
         for _ in range(10):
             vehicle = bullet.fly(vehicle, STILL, WITHOUT_ROTORS)
         body = vehicle.body
         errors.append(
-            (truth.inv() * Rotation.from_quat([body.qx, body.qy, body.qz, body.qw])).magnitude()
+            (
+                expected_rotation.inv() * Rotation.from_quat([body.qx, body.qy, body.qz, body.qw])
+            ).magnitude()
         )
     assert errors[1] < 0.002
     assert errors[0] / errors[1] == pytest.approx(2, rel=0.02)
@@ -169,7 +171,7 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
 
         @jax.jit
         @jax.vmap
-        def truth(vehicle: Any, airframe: Any, actions: Any) -> Any:
+        def fly_runge_kutta(vehicle: Any, airframe: Any, actions: Any) -> Any:
             def step(vehicle: Any, action: Any) -> Any:
                 vehicle = dynamics.step(
                     vehicle, dynamics.commanded_speeds(action), airframe, dynamics.STEP
@@ -179,7 +181,7 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
             return jax.lax.scan(step, vehicle, actions)[1]
 
         states, airframes = jax.tree.map(lambda *leaves: np.stack(leaves), *starts)
-        expected = np.asarray(truth(states, airframes, actions))
+        expected = np.asarray(fly_runge_kutta(states, airframes, actions))
 
     def fly_paths(steps: int) -> np.ndarray:
         bullet = hover_pybullet.Bullet(steps)
@@ -322,16 +324,16 @@ def test_a_state_put_back_goes_on_as_before_and_so_does_the_next_episode() -> No
         env.step(action.astype(np.float32))
     saved = env.episode
 
-    def future() -> list[bytes]:
+    def play_on() -> list[bytes]:
         observations = [
             env.step(action.astype(np.float32))[0].tobytes() for action in commands(4, 10)
         ]
         return [*observations, repr(env.episode.state).encode(), env.reset()[0].tobytes()]
 
-    before = future()
+    before = play_on()
     env.reset(seed=9)
     env.episode = saved
-    assert future() == before
+    assert play_on() == before
 
 
 def play_episode(seed: int) -> bytes:

@@ -43,7 +43,7 @@ def square(y: float, half: float, colour: str) -> Face:
     return Face(np.array(corners), colour)
 
 
-def coloured(image: np.ndarray, colour: tuple[int, int, int]) -> np.ndarray:
+def pixels_of_colour(image: np.ndarray, colour: tuple[int, int, int]) -> np.ndarray:
     """Rows and columns ``(n, 2)`` of the pixels of just that colour."""
     return np.argwhere((image == colour).all(-1))
 
@@ -131,12 +131,14 @@ def test_the_nearer_hides_the_farther(order: int) -> None:
     assert tuple(front[50, 50]) == (0, 0, 255)
     # Half a metre at 4 m and 2 m at 6 m, 50 pixels a unit of slope: 13 x 13 and 34 x 34 pixels,
     # less the near ones.
-    assert len(coloured(front, (0, 0, 255))) == pytest.approx(12.5**2, rel=0.1)
-    assert len(coloured(front, (255, 0, 0))) == pytest.approx((200 / 6) ** 2 - 12.5**2, rel=0.1)
+    assert len(pixels_of_colour(front, (0, 0, 255))) == pytest.approx(12.5**2, rel=0.1)
+    assert len(pixels_of_colour(front, (255, 0, 0))) == pytest.approx(
+        (200 / 6) ** 2 - 12.5**2, rel=0.1
+    )
     behind = Camera((0.0, 5.0, 2.0), (0.0, 0.0, 2.0), math.radians(90))
     back = np.asarray(render([], [near_square, far_square][::order], FAR_BELOW, behind, 100, 100))
     assert tuple(back[50, 50]) == (255, 0, 0)
-    assert not len(coloured(back, (0, 0, 255)))
+    assert not len(pixels_of_colour(back, (0, 0, 255)))
 
 
 def test_a_ball_covers_its_disc() -> None:

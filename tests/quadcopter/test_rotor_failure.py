@@ -49,7 +49,7 @@ def task() -> rotor_failure.QuadcopterRotorFailure:
     return CARD.build()
 
 
-def periodic(ratio: float, gap: float = JZ - JX) -> tuple[float, float, float]:
+def periodic_solution(ratio: float, gap: float = JZ - JX) -> tuple[float, float, float]:
     """Thrust of the two rotors beside the lost one, angular velocity across and about body z.
 
     ``ratio``: thrust of the rotor opposite by theirs; ``gap``: difference of the moments of
@@ -81,7 +81,7 @@ def test_the_periodic_solution_is_the_published_one() -> None:
     """
     tilts = []
     for gap in (2.2e-3, 2.4e-3):
-        force, across, about = periodic(0.5, gap)
+        force, across, about = periodic_solution(0.5, gap)
         assert force == pytest.approx(2.05, abs=0.02)
         assert about == pytest.approx(18.89, rel=0.01)
         tilts.append((across, across / math.hypot(across, about)))
@@ -95,7 +95,7 @@ def test_hover_on_three_rotors_repeats_after_a_turn(lost: int) -> None:
 
     It turns about a vertical axis, and loses no height.
     """
-    force, across, about = periodic(0.5)
+    force, across, about = periodic_solution(0.5)
     sign = -REACTION[lost]  # the two rotors beside it turn the body
     lean = np.array([-ALONG_X[lost], -ALONG_Y[lost], 0]) / math.sqrt(2)
     spin = np.array([0, 0, sign * about]) + sign * across * lean

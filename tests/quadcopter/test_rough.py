@@ -114,10 +114,10 @@ def test_a_step_is_that_of_the_equations_as_matrices() -> None:
     extra, place = conditions.payload.mass, np.array(conditions.payload[1:])
     total_mass, centre = mass + extra, extra / (mass + extra) * place
 
-    def parallel(weight: float, offset: np.ndarray) -> np.ndarray:
+    def parallel_axes(weight: float, offset: np.ndarray) -> np.ndarray:
         return weight * (offset @ offset * np.eye(3) - np.outer(offset, offset))
 
-    inertia = np.diag(moments) + parallel(mass, -centre) + parallel(extra, place - centre)
+    inertia = np.diag(moments) + parallel_axes(mass, -centre) + parallel_axes(extra, place - centre)
     k, c, lag = (float(value) for value in airframe[1:4])
     rotors = np.array(start.calm.rotors)
     # The battery: P = V I, V = U - R I, of the rotors at the start of the step.

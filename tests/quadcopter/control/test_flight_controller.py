@@ -39,7 +39,7 @@ HEAVY = dynamics.NOMINAL._replace(
 )
 
 
-def hovering(airframe: Airframe) -> Quadcopter:
+def hovering_vehicle(airframe: Airframe) -> Quadcopter:
     speed = np.sqrt(airframe.inertia.mass * GRAVITY / (4 * airframe.thrust_coefficient))
     return Quadcopter(RigidBody(*np.eye(13)[3]), Rotors(*[speed] * 4))
 
@@ -55,8 +55,8 @@ def fly_states(
     A law makes commands of a vehicle and what it is taken for.
     """
     with jax.enable_x64(True):
-        first = jax.tree.map(jnp.float64, start or hovering(airframe))
-        assumed = flight_controller.assumed_airframe(float(hovering(airframe).rotors.r1))
+        first = jax.tree.map(jnp.float64, start or hovering_vehicle(airframe))
+        assumed = flight_controller.assumed_airframe(float(hovering_vehicle(airframe).rotors.r1))
 
         def step(vehicle: Quadcopter, _: None) -> tuple[Quadcopter, Quadcopter]:
             return dynamics.step(
@@ -135,7 +135,7 @@ def test_a_place_is_arrived_at(distance: float) -> None:
             vehicle, flight_controller.towards_velocity(body, goal), assumed
         )
 
-    start = hovering(dynamics.NOMINAL)
+    start = hovering_vehicle(dynamics.NOMINAL)
     start = start._replace(body=start.body._replace(qw=np.cos(0.5), qz=np.sin(0.5)))
     body = fly_states(law, dynamics.NOMINAL, 900, start if distance > 0.1 else None).body
     last = [float(values[-1]) for values in body]
@@ -211,12 +211,12 @@ def test_allocation_is_that_of_linear_programmes() -> None:
 def test_turning_does_not_wait_for_thrust(thrust: float) -> None:
     """A roll rate of 3 rad/s is reached as in a hover, however hard the vehicle climbs or falls."""
 
-    def rolling(thrust: float) -> np.ndarray:
+    def roll_rates(thrust: float) -> np.ndarray:
         goal = BodyRates(thrust, 3.0, 0.0, 0.0)
         law = lambda vehicle, assumed: flight_controller.towards_body_rates(vehicle, goal, assumed)  # noqa: E731
         return fly_states(law, dynamics.NOMINAL, 40).body.wx
 
-    np.testing.assert_allclose(rolling(thrust), rolling(GRAVITY), atol=0.15)
+    np.testing.assert_allclose(roll_rates(thrust), roll_rates(GRAVITY), atol=0.15)
 
 
 # -- the tasks -------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def test_zeros_hover_in_every_vehicle(name: str) -> None:
     with jax.enable_x64(True):
         for seed in range(20):
             params = task.sample_params(jax.random.key(seed), np.int32(1))
-            vehicle = jax.tree.map(jnp.float64, hovering(jax.tree.map(float, params)))
+            vehicle = jax.tree.map(jnp.float64, hovering_vehicle(jax.tree.map(float, params)))
             commands = task.commands(vehicle, task.noop_action(), params)
             np.testing.assert_allclose(
                 dynamics.rotor_speed(np.array(commands)), vehicle.rotors, rtol=1e-12
@@ -299,7 +299,7 @@ def test_one_command_is_a_vertical_flight() -> None:
     """A second of a constant command: motor and height by SciPy, all else exactly as it was."""
     body = fly_states(lambda vehicle, assumed: jnp.full(4, 0.5), dynamics.NOMINAL, 100).body
     k, limit = dynamics.THRUST_COEFFICIENT, dynamics.ROTOR_SPEED_LIMIT
-    rotor = float(hovering(dynamics.NOMINAL).rotors.r1)
+    rotor = float(hovering_vehicle(dynamics.NOMINAL).rotors.r1)
 
     def motion(_: float, now: np.ndarray) -> list[float]:
         return [

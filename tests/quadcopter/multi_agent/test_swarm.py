@@ -55,7 +55,7 @@ def programs(task: QuadcopterSwarm) -> tuple[Any, Any, Any]:
     return jax.jit(task.transition), jax.jit(task.observation), jax.jit(task.reward)
 
 
-def some_state(rng: np.random.Generator, spread: float = 1.0, wrecks: int = 0) -> State:
+def random_state(rng: np.random.Generator, spread: float = 1.0, wrecks: int = 0) -> State:
     fields = rng.uniform(-spread, spread, (13, N))
     fields[3:7] = rng.normal(size=(4, N))
     fields[3:7] /= np.linalg.norm(fields[3:7], axis=0)
@@ -63,7 +63,7 @@ def some_state(rng: np.random.Generator, spread: float = 1.0, wrecks: int = 0) -
     return State(Quadcopter(RigidBody(*fields), Rotors(*rng.uniform(500, 2000, (4, N)))), wrecked)
 
 
-def at_rest(places: Any) -> State:
+def state_at_rest(places: Any) -> State:
     """Level vehicles at ``(n, 3)`` m, rotors at the speed of hovering."""
     x, y, z = np.array(places, float).T
     n = len(x)
@@ -72,7 +72,7 @@ def at_rest(places: Any) -> State:
     return State(Quadcopter(still, Rotors(*np.full((4, n), hover))), np.zeros(n, bool))
 
 
-def some_params(rng: np.random.Generator) -> Params:
+def random_params(rng: np.random.Generator) -> Params:
     return Params(AIRFRAME, *rng.uniform(-2, 2, (3, N)))
 
 
@@ -97,8 +97,8 @@ def test_renumbered_vehicles_fly_the_same(exact: QuadcopterSwarm) -> None:
     step, see, pay = programs(exact)
     hits = 0
     for _ in range(20):
-        state = some_state(rng, 0.4, wrecks=2)
-        params = some_params(rng)
+        state = random_state(rng, 0.4, wrecks=2)
+        params = random_params(rng)
         action = rng.uniform(-1, 1, (N, 4))
         order = rng.permutation(N)
         renumbered_state = jax.tree.map(lambda leaf, order=order: leaf[order], state)
@@ -133,37 +133,37 @@ def test_a_wake_is_the_peer_s_downwash() -> None:
             * (2.31348e-2 / (4 * dz)) ** 2
             * np.exp(-0.5 * (dx**2 + dy**2) / (0.16 * dz - 0.11) ** 2)
         )
-        upper, lower = push(at_rest([(dx, dy, dz), (0, 0, 0)]))
+        upper, lower = push(state_at_rest([(dx, dy, dz), (0, 0, 0)]))
         assert upper == 0
         assert lower == pytest.approx(expected, rel=1e-9)
 
 
 def test_near_wakes_are_bounded_and_fade_to_nothing_beside() -> None:
     weight = dynamics.MASS * GRAVITY
-    assert push(at_rest([(0, 0, 0.3), (0, 0, 0)]))[1] == pytest.approx(-weight)
-    column = push(at_rest([(0, 0, 0.3 + 0.15 * i) for i in range(8)] + [(0, 0, 0)]))
+    assert push(state_at_rest([(0, 0, 0.3), (0, 0, 0)]))[1] == pytest.approx(-weight)
+    column = push(state_at_rest([(0, 0, 0.3 + 0.15 * i) for i in range(8)] + [(0, 0, 0)]))
     assert column.min() == column[-1] == pytest.approx(-3 * weight)
-    formed = push(at_rest([(0.2, 0, 0.2), (0, 0, 0)]))[1]
+    formed = push(state_at_rest([(0.2, 0, 0.2), (0, 0, 0)]))[1]
     for fraction in (0.5, 0.1, 0.001):
-        assert push(at_rest([(0.2, 0, 0.2 * fraction), (0, 0, 0)]))[1] == pytest.approx(
+        assert push(state_at_rest([(0.2, 0, 0.2 * fraction), (0, 0, 0)]))[1] == pytest.approx(
             fraction * formed
         )
-    assert (push(at_rest([(0.2, 0, 0), (0, 0, 0)])) == 0).all()
+    assert (push(state_at_rest([(0.2, 0, 0), (0, 0, 0)])) == 0).all()
     assert (
-        push(at_rest([(0, 0, 0.5), (0, 0, 0)])._replace(wrecked=np.array([True, False]))) == 0
+        push(state_at_rest([(0, 0, 0.5), (0, 0, 0)])._replace(wrecked=np.array([True, False]))) == 0
     ).all()
 
 
 def test_vehicles_side_by_side_fly_as_if_alone(exact: QuadcopterSwarm) -> None:
     """At equal heights nobody is in a wake, so a step is a single vehicle's to rounding."""
     rng = np.random.default_rng(1)
-    state = some_state(rng)
+    state = random_state(rng)
     body = state.vehicles.body._replace(x=np.arange(N) - 3.5, z=np.zeros(N))
     state = state._replace(vehicles=state.vehicles._replace(body=body))
     action = rng.uniform(-1, 1, (N, 4))
     with precision(exact):
         after = programs(exact)[0](
-            on_device(state), jnp.asarray(action), None, on_device(some_params(rng))
+            on_device(state), jnp.asarray(action), None, on_device(random_params(rng))
         )
         alone = jax.jit(
             lambda vehicle, action: dynamics.step(
@@ -183,7 +183,7 @@ def test_vehicles_side_by_side_fly_as_if_alone(exact: QuadcopterSwarm) -> None:
 
 
 def test_a_push_is_an_acceleration() -> None:
-    vehicle = jax.tree.map(lambda leaf: leaf[0], at_rest([(0, 0, 0)]).vehicles)
+    vehicle = jax.tree.map(lambda leaf: leaf[0], state_at_rest([(0, 0, 0)]).vehicles)
     with jax.enable_x64(True):
         after = dynamics.step(on_device(vehicle), vehicle.rotors, AIRFRAME, 0.01, push=-0.027)
     assert float(after.body.vz) == pytest.approx(-0.01, rel=1e-9)
@@ -197,7 +197,7 @@ def test_nearest_approach_is_that_of_fine_sampling() -> None:
     rng = np.random.default_rng(2)
     fraction = np.linspace(0, 1, 2001)
     for trial in range(20):
-        before, after = some_state(rng).vehicles.body, some_state(rng).vehicles.body
+        before, after = random_state(rng).vehicles.body, random_state(rng).vehicles.body
         if trial == 0:
             after = before  # nobody moves
         with jax.enable_x64(True):
@@ -220,13 +220,13 @@ def test_nobody_flies_through_another_between_two_looks(
 
     Before and after the step they are 0.2 m apart.
     """
-    state = at_rest([(-0.2, 0, 0), (0.2, offset, 0), *((i, 3, 0) for i in range(-3, 3))])
+    state = state_at_rest([(-0.2, 0, 0), (0.2, offset, 0), *((i, 3, 0) for i in range(-3, 3))])
     body = state.vehicles.body._replace(vx=np.array([20.0, -20] + [0] * (N - 2)))
     state = state._replace(vehicles=state.vehicles._replace(body=body))
     hover = np.full((N, 4), 0.334)
     with precision(exact):
         after = programs(exact)[0](
-            on_device(state), hover, None, on_device(some_params(np.random.default_rng(3)))
+            on_device(state), hover, None, on_device(random_params(np.random.default_rng(3)))
         )
     x = np.asarray(after.vehicles.body.x)
     assert abs(x[1] - x[0]) < 0.02 or abs(x[1] - x[0]) > COLLISION
@@ -239,7 +239,7 @@ def test_a_flight_counts_every_touch(exact: QuadcopterSwarm) -> None:
     The flight is crowded.
     """
     rng = np.random.default_rng(4)
-    params, state = some_params(rng), some_state(rng, 0.8)
+    params, state = random_params(rng), random_state(rng, 0.8)
     step = programs(exact)[0]
     wrecked = state.wrecked
     with precision(exact):
@@ -265,7 +265,7 @@ def test_a_flight_counts_every_touch(exact: QuadcopterSwarm) -> None:
 def test_a_wreck_stays_earns_nothing_and_is_not_seen(exact: QuadcopterSwarm) -> None:
     rng = np.random.default_rng(5)
     step, see, pay = programs(exact)
-    state, params = some_state(rng, 2.0, wrecks=5), some_params(rng)
+    state, params = random_state(rng, 2.0, wrecks=5), random_params(rng)
     with precision(exact):
         state, params = on_device((state, params))
         after = step(state, rng.uniform(-1, 1, (N, 4)), None, params)
@@ -291,7 +291,7 @@ def test_a_wreck_stays_earns_nothing_and_is_not_seen(exact: QuadcopterSwarm) -> 
 
 def test_observation_and_reward_by_plain_python(exact: QuadcopterSwarm) -> None:
     rng = np.random.default_rng(6)
-    state, params = some_state(rng, 2.0, wrecks=1), some_params(rng)
+    state, params = random_state(rng, 2.0, wrecks=1), random_params(rng)
     with precision(exact):
         _, see, pay = programs(exact)
         observation = np.asarray(see(*on_device((state, None, params))))

@@ -36,7 +36,7 @@ def _float64() -> Iterator[None]:
         yield
 
 
-def tumbling(seed: int) -> RigidBody:
+def tumbling_body(seed: int) -> RigidBody:
     values = np.random.default_rng(seed).normal(size=13)
     values[3:7] /= np.linalg.norm(values[3:7])
     values[10:] *= 10
@@ -70,7 +70,7 @@ def test_accelerations_are_those_of_two_bodies_that_hold_each_other(seed: int) -
 
     The force between the two is an unknown.
     """
-    body, rng = tumbling(seed), np.random.default_rng(seed)
+    body, rng = tumbling_body(seed), np.random.default_rng(seed)
     force, torque = rng.normal(size=3), rng.normal(size=3) * 1e-3  # world, body
     rotation = np.array(rotation_matrix(body), float).reshape(3, 3)
     spin, place = np.array(body[10:]), np.array(PAYLOAD[1:])
@@ -112,23 +112,23 @@ def test_a_free_tumble_keeps_energy_and_angular_momentum() -> None:
     combined = combine(VEHICLE, PAYLOAD)
     inertia, free = tensor(combined), Wrench(*(0.0,) * 6)
 
-    def conserved(body: RigidBody) -> np.ndarray:
+    def conserved_quantities(body: RigidBody) -> np.ndarray:
         rotation, spin = np.array(rotation_matrix(body), float).reshape(3, 3), np.array(body[10:])
         return np.array([spin @ inertia @ spin, *(rotation @ inertia @ spin)])
 
-    start = tumbling(3)
+    start = tumbling_body(3)
     step = jax.jit(
         lambda b: normalise(rk4(lambda _, y: loaded_derivative(y, free, combined), b, 1e-3))
     )
     body = start
     for _ in range(1000):
         body = step(body)
-    np.testing.assert_allclose(conserved(body), conserved(start), rtol=1e-6)
+    np.testing.assert_allclose(conserved_quantities(body), conserved_quantities(start), rtol=1e-6)
     assert np.abs(np.array(body[10:]) - np.array(start[10:])).max() > 1  # it tumbled
 
 
 def test_without_mass_it_changes_nothing() -> None:
-    body, wrench = tumbling(5), Wrench(0.1, -0.2, 0.3, 1e-4, 2e-4, -3e-4)
+    body, wrench = tumbling_body(5), Wrench(0.1, -0.2, 0.3, 1e-4, 2e-4, -3e-4)
     bare = derivative(body, wrench, VEHICLE)
     np.testing.assert_allclose(
         loaded_derivative(body, wrench, combine(VEHICLE, Payload(0.0, 0.01, 0.02, -0.03))),

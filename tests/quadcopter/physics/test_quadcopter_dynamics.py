@@ -87,7 +87,7 @@ def fly_scipy(start: Quadcopter, commands: np.ndarray) -> np.ndarray:
         lag = (command - speeds) / dynamics.MOTOR_TIME_CONSTANT
         return np.concatenate([velocity, acceleration, turning.ravel(), spinning, lag])
 
-    y = flat(start)
+    y = flatten_state(start)
     for command in commands:
         y = solve_ivp(rate, (0, STEP), y, "DOP853", rtol=1e-12, atol=1e-12, args=(command,)).y[
             :, -1
@@ -95,7 +95,7 @@ def fly_scipy(start: Quadcopter, commands: np.ndarray) -> np.ndarray:
     return y
 
 
-def flat(state: Quadcopter) -> np.ndarray:
+def flatten_state(state: Quadcopter) -> np.ndarray:
     b = state.body
     return np.array(
         [b.x, b.y, b.z, b.vx, b.vy, b.vz, *rotation_matrix(b), b.wx, b.wy, b.wz, *state.rotors],
@@ -108,7 +108,9 @@ def test_hover_speed_is_an_equilibrium() -> None:
     # sqrt(0.027 * 9.81 / (4 * 3.16e-10)) RPM.
     assert speed / dynamics.RPM == pytest.approx(14475, abs=1)
     end = fly(vehicle(speed), np.full((500, 4), speed), 1)
-    np.testing.assert_allclose(flat(end), flat(vehicle(speed)), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        flatten_state(end), flatten_state(vehicle(speed)), rtol=0, atol=1e-11
+    )
 
 
 def test_free_fall_with_rotors_at_rest() -> None:
@@ -211,7 +213,8 @@ def test_full_manoeuvre_equals_scipy() -> None:
     truth = fly_scipy(start, commands)
     assert np.abs(truth[15:18]).min() > 1
     errors = [
-        np.abs(flat(fly(start, commands, substeps)) - truth).max() for substeps in (1, 2, 4, 8, 16)
+        np.abs(flatten_state(fly(start, commands, substeps)) - truth).max()
+        for substeps in (1, 2, 4, 8, 16)
     ]
     assert errors[0] < 2e-5
     assert errors[-1] < 1e-9
@@ -231,5 +234,5 @@ def test_float32_stays_near_float64() -> None:
     start, commands = vehicle(1500.0, wx=1.0, wy=-2.0, wz=3.0), aggressive_commands(100)
     single, double = (fly(start, commands, 1, dtype) for dtype in (np.float32, np.float64))
     assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(single))
-    assert np.abs(flat(single)[:6] - flat(double)[:6]).max() < 1e-4
-    assert jnp.isfinite(flat(single)).all()
+    assert np.abs(flatten_state(single)[:6] - flatten_state(double)[:6]).max() < 1e-4
+    assert jnp.isfinite(flatten_state(single)).all()

@@ -64,7 +64,7 @@ def autocorrelation(times: np.ndarray) -> np.ndarray:
     return DEVIATIONS[:, None] ** 2 * np.exp(-by_constant) * shape
 
 
-def linear(duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def step_matrices(duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a step as matrices.
 
     They are the next state by state and by noise, and the wind's fluctuation by state.
@@ -81,7 +81,7 @@ def linear(duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return states, noise, np.array([outputs(Gusts(*row)) for row in rows]).T
 
 
-def continuous() -> tuple[np.ndarray, np.ndarray]:
+def rate_matrices() -> tuple[np.ndarray, np.ndarray]:
     """Return the rates of the filters' states by state, and the intensity of their noise.
 
     Both follow from the transfer functions.
@@ -109,8 +109,8 @@ def test_the_spectra_hold_the_variance_and_the_autocorrelation_is_their_transfor
 
 def test_the_transfer_functions_are_those_of_the_spectra() -> None:
     """Each output's frequency response times its noise is the specified density."""
-    rates, noise = continuous()
-    _, _, outputs = linear(STEP)
+    rates, noise = rate_matrices()
+    _, _, outputs = step_matrices(STEP)
     for omega in (0.01, 0.3, 2.0, 40.0):
         response = outputs @ np.linalg.inv(1j * omega * np.eye(5) - rates)
         density = np.real(response @ noise @ response.conj().T) / np.pi  # one-sided, by rad/s
@@ -120,8 +120,8 @@ def test_the_transfer_functions_are_those_of_the_spectra() -> None:
 @pytest.mark.parametrize("duration", [1e-4, STEP, 0.05, 0.1])
 def test_a_step_is_exact_whatever_its_length(duration: float) -> None:
     """Decay and gathered noise, against the matrix exponential (Van Loan 1978)."""
-    rates, noise = continuous()
-    states, gathered, _ = linear(duration)
+    rates, noise = rate_matrices()
+    states, gathered, _ = step_matrices(duration)
     block = expm(np.block([[-rates, noise], [np.zeros((5, 5)), rates.T]]) * duration)
     decay = block[5:, 5:].T
     np.testing.assert_allclose(states, decay, rtol=1e-12, atol=1e-14)
@@ -135,7 +135,7 @@ def test_a_step_is_exact_whatever_its_length(duration: float) -> None:
 
 
 def test_the_stationary_law_is_the_specified_one_and_a_start_has_it() -> None:
-    states, noise, outputs = linear(STEP)
+    states, noise, outputs = step_matrices(STEP)
     stationary = solve_discrete_lyapunov(states, noise @ noise.T)
     start_factor = np.array([wind.stationary_gusts(STEADY, row) for row in jnp.eye(5)]).T
     np.testing.assert_allclose(start_factor @ start_factor.T, stationary, rtol=1e-9, atol=1e-12)
@@ -153,8 +153,8 @@ def test_single_precision_keeps_the_law() -> None:
     In closed form it is the difference of nearly equal numbers.
     """
     with jax.enable_x64(False):
-        _, noise, _ = linear(STEP)
-    _, exact, _ = linear(STEP)
+        _, noise, _ = step_matrices(STEP)
+    _, exact, _ = step_matrices(STEP)
     np.testing.assert_allclose(noise, exact, rtol=2e-5, atol=1e-9)
 
 
