@@ -136,8 +136,8 @@ def measure(covariance: jax.Array, cell: jax.Array) -> jax.Array:
 def greedy_information(covariance: jax.Array, count: int) -> jax.Array:
     """Return the nats that ``count`` measurements gain, each where the variance is largest."""
 
-    def step(_: int, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        posterior, gained = now
+    def step(_: int, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        posterior, gained = carry
         variances = jnp.diagonal(posterior)
         cell = jnp.argmax(variances)
         return measure(posterior, cell), gained + gain(variances[cell])
@@ -215,18 +215,18 @@ class InformativePath(CompassMoves, Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(264,)``; see the table."""
-        now, before = jnp.diagonal(state.covariance), jnp.diagonal(params.covariance)
+        variances, prior_variances = jnp.diagonal(state.covariance), jnp.diagonal(params.covariance)
         cells, legal = neighbour_cells(state), self.action_mask(state, params)
         position = (
             value.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1))
             for value in (state.x, state.y)
         )
         entries = jnp.concatenate([
-            now / MAX_DEVIATION**2,
-            before / MAX_DEVIATION**2,
+            variances / MAX_DEVIATION**2,
+            prior_variances / MAX_DEVIATION**2,
             params.costs.astype(self.dtype) / 3,
             state.measured.astype(self.dtype) / BUDGET,
-            jnp.where(legal, gain(now[cells]), 0) / 1.6,
+            jnp.where(legal, gain(variances[cells]), 0) / 1.6,
             self.stack(*position, state.budget.astype(self.dtype) / BUDGET, params.length / 0.3),
         ])  # fmt: skip
         return jnp.clip(entries, 0, 1)

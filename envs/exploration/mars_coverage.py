@@ -138,7 +138,7 @@ class MarsCoverage(CompassMoves, Task[Params, State]):
         known_ground = state.known_cells & params.ground
         known_rock = state.known_cells & ~params.ground
         columns = np.arange(WINDOW, dtype=np.uint32)
-        near = [
+        windows = [
             (terrain.window(cells, state.x, state.y)[:, None] >> columns & 1).ravel()
             for cells in (known_ground, known_rock)
         ]
@@ -152,7 +152,7 @@ class MarsCoverage(CompassMoves, Task[Params, State]):
             for position in (state.x, state.y)
         )
         return jnp.concatenate([
-            *(cells.astype(self.dtype) for cells in near),
+            *(cells.astype(self.dtype) for cells in windows),
             coarse.ravel().astype(self.dtype) * self.dtype.type(1 / FULL_BLOCK_CELLS),
             self.stack(*position_entries, coverage),
         ])  # fmt: skip
@@ -186,12 +186,16 @@ class MarsCoverage(CompassMoves, Task[Params, State]):
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return newly covered ground minus the cost of a step, plus the prize of the goal."""
-        before, after = (
+        previous_count, next_count = (
             grid_bits.count(cells & params.ground)
             for cells in (state.known_cells, next_state.known_cells)
         )
-        at_goal = self._is_covered(after, params) & ~self._is_covered(before, params)
-        return self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
+        at_goal = self._is_covered(next_count, params) & ~self._is_covered(previous_count, params)
+        return (
+            self._fraction(next_count - previous_count, params)
+            - self.dtype.type(STEP_COST)
+            + at_goal
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached."""
@@ -284,8 +288,8 @@ def neighbours_in(cells: jax.Array, state: State) -> jax.Array:
     padded = jnp.concatenate([jnp.zeros(1, cells.dtype), cells, jnp.zeros(1, cells.dtype)])
     rows = lax.dynamic_slice(padded, (state.y,), (3,))
     x = state.x.astype(jnp.uint32)
-    here = rows[1]
-    return jnp.stack([here >> x >> 1, rows[2] >> x, here << 1 >> x, rows[0] >> x]) & 1 == 1
+    own_row = rows[1]
+    return jnp.stack([own_row >> x >> 1, rows[2] >> x, own_row << 1 >> x, rows[0] >> x]) & 1 == 1
 
 
 GAIN_RADIUS = 3

@@ -178,11 +178,11 @@ class MarsExplorer(CompassMoves, Task[Params, State]):
             jnp.where(free, self.dtype.type(FREE), self.dtype.type(ROCK)),
             self.dtype.type(0),
         )
-        here = (columns[:, None] == state.x) & (columns == state.y)
+        is_rover = (columns[:, None] == state.x) & (columns == state.y)
         rover = jnp.where(
             state.moved & self.bugs, self.dtype.type(PEER_ROVER), self.dtype.type(ROVER)
         )
-        return jnp.where(here, rover, cells_in_view)[..., None]
+        return jnp.where(is_rover, rover, cells_in_view)[..., None]
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the map."""
@@ -200,14 +200,20 @@ class MarsExplorer(CompassMoves, Task[Params, State]):
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return the newly seen cells, the cost of a step, the prize and the price of a crash."""
-        before, after = grid_bits.count(state.known_cells), grid_bits.count(next_state.known_cells)
-        prize = PRIZE * (_is_covered(after) & ~_is_covered(before)) - PRIZE * next_state.crashed
-        new = (after - before).astype(self.dtype)
+        previous_count, next_count = (
+            grid_bits.count(state.known_cells),
+            grid_bits.count(next_state.known_cells),
+        )
+        prize = (
+            PRIZE * (_is_covered(next_count) & ~_is_covered(previous_count))
+            - PRIZE * next_state.crashed
+        )
+        new_cells = (next_count - previous_count).astype(self.dtype)
         if self.bugs:
             return jnp.where(
-                prize == 0, new - self.dtype.type(PEER_STEP_COST), prize.astype(self.dtype)
+                prize == 0, new_cells - self.dtype.type(PEER_STEP_COST), prize.astype(self.dtype)
             )
-        return new - self.dtype.type(STEP_COST) + prize.astype(self.dtype)
+        return new_cells - self.dtype.type(STEP_COST) + prize.astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached or the rover has crashed."""

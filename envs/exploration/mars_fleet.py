@@ -184,16 +184,16 @@ class MarsFleet(Task[Params, State]):
         rovers = [Rover(*(values[i] for values in state.rovers)) for i in range(count)]
         for i, rover in enumerate(rovers):
             x, y = rover.x, rover.y
-            near = [
+            windows = [
                 terrain.window(cells, x, y)[:, None] >> columns & 1 == 1
                 for cells in (known_open, known_rock, state.known_cells)
             ]
             rise = lax.dynamic_slice(heights, (y, x), (WINDOW, WINDOW)) - params.heights[y, x]
-            rise = jnp.where(near[2], jnp.clip(rise, -STEEP_VIEW, STEEP_VIEW), 0)
+            rise = jnp.where(windows[2], jnp.clip(rise, -STEEP_VIEW, STEEP_VIEW), 0)
             teammates = (rovers[(i + k) % count] for k in range(1, count))
             rows.append(
                 jnp.concatenate([
-                    *(values.ravel().astype(self.dtype) for values in near[:2]),
+                    *(values.ravel().astype(self.dtype) for values in windows[:2]),
                     self._scale(rise.ravel(), STEEP_VIEW),
                     self._scale(
                         jnp.minimum(block_counts(edge, x, y), FULL_BLOCK_CELLS).ravel(),
@@ -276,12 +276,16 @@ class MarsFleet(Task[Params, State]):
 
         It is the same for each rover.
         """
-        before, after = (
+        previous_count, next_count = (
             grid_bits.count(cells & params.ground)
             for cells in (state.known_cells, next_state.known_cells)
         )
-        at_goal = _is_covered(after, params) & ~_is_covered(before, params)
-        team = self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
+        at_goal = _is_covered(next_count, params) & ~_is_covered(previous_count, params)
+        team = (
+            self._fraction(next_count - previous_count, params)
+            - self.dtype.type(STEP_COST)
+            + at_goal
+        )
         return jnp.broadcast_to(team, (self.card.agents,))
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -385,11 +389,11 @@ class MarsFleet(Task[Params, State]):
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the names of the actions."""
-        return " ".join(list(WAYS)[int(each)] for each in action)
+        return " ".join(list(WAYS)[int(move)] for move in action)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Name the first rover that cannot go its way, and its open ways."""
-        names = [list(WAYS)[int(each)] for each in action]
+        names = [list(WAYS)[int(move)] for move in action]
         ways = [self._open_ways(i, state, params) for i in range(self.card.agents)]
         i = next(i for i, name in enumerate(names) if name not in ways[i])
         return (
@@ -523,8 +527,8 @@ def cheapest_ways(
         paid = 8 * relief.energy(heights, jnp.roll(heights, (-dy, -dx), (0, 1))).astype(jnp.int16)
         arriving.append((jnp.roll(is_open, (dy, dx), (0, 1)), jnp.roll(paid, (dy, dx), (0, 1))))
     rows = np.arange(SIDE)
-    here = (rows[:, None] == rovers.y[:, None, None]) & (rows == rovers.x[:, None, None])
-    start = jnp.where(here, 0, UNREACHABLE).astype(jnp.int16)
+    is_start = (rows[:, None] == rovers.y[:, None, None]) & (rows == rovers.x[:, None, None])
+    start = jnp.where(is_start, 0, UNREACHABLE).astype(jnp.int16)
 
     def relax(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         best, _ = state
@@ -532,10 +536,12 @@ def cheapest_ways(
         for action, ((dx, dy), (is_open, paid)) in enumerate(
             zip(MOVES.values(), arriving, strict=True), start=1
         ):
-            before = jnp.roll(best, (dy, dx), (1, 2))
+            previous = jnp.roll(best, (dy, dx), (1, 2))
             relaxed = jnp.minimum(
                 relaxed,
-                jnp.where(is_open, before + paid + jnp.where(before == 0, action, 0), UNREACHABLE),
+                jnp.where(
+                    is_open, previous + paid + jnp.where(previous == 0, action, 0), UNREACHABLE
+                ),
             )
         return relaxed, (relaxed != best).any()
 

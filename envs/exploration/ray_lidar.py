@@ -46,9 +46,9 @@ def visible_cells(ground: jax.Array, x: jax.Array, y: jax.Array, *, bugs: bool) 
     )
     open_still, sets = jnp.ones(RAYS, bool), jnp.zeros(visible.shape[::2], visible.dtype)
     for index in range(ends.shape[1]):
-        here = ((rock & ends[:, index]) != 0).any(-1) & open_still
-        sets = sets | jnp.where(here[:, None], visible[:, index], 0)
-        open_still = open_still & ~here
+        is_end = ((rock & ends[:, index]) != 0).any(-1) & open_still
+        sets = sets | jnp.where(is_end[:, None], visible[:, index], 0)
+        open_still = open_still & ~is_end
     words = union(sets | jnp.where(open_still[:, None], visible[:, -1], 0))
     rows = jnp.stack([words & 0xFFFF, words >> 16], 1).reshape(-1)[:WINDOW]
     if bugs:
@@ -70,11 +70,11 @@ def _move_inside(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
     first, last = (
         jnp.clip(edge + RANGE, 0, WINDOW - 1).astype(jnp.uint32) for edge in (-x, MAP - 1 - x)
     )
-    before, after = (jnp.uint32(1) << first) - 1, ~((jnp.uint32(2) << last) - 1)
+    columns_before, columns_after = (jnp.uint32(1) << first) - 1, ~((jnp.uint32(2) << last) - 1)
     rows = (
         rows
-        | ((rows & before) != 0).astype(jnp.uint32) << first
-        | ((rows & after) != 0).astype(jnp.uint32) << last
+        | ((rows & columns_before) != 0).astype(jnp.uint32) << first
+        | ((rows & columns_after) != 0).astype(jnp.uint32) << last
     )
     lowest, highest = (jnp.clip(edge + RANGE, 0, WINDOW - 1) for edge in (-y, MAP - 1 - y))
     row = np.arange(WINDOW)

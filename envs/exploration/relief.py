@@ -89,6 +89,6 @@ def connected_cells(seed: jax.Array, east: jax.Array, north: jax.Array) -> jax.A
     return lax.while_loop(lambda state: state[1], spread, (seed, jnp.bool_(True)))[0]
 
 
-def energy(here: jax.Array, there: jax.Array) -> jax.Array:
+def energy(height: jax.Array, next_height: jax.Array) -> jax.Array:
     """Return the energy of a way between cells of these heights, in units."""
-    return ROLLING + jnp.maximum(there - here, 0)
+    return ROLLING + jnp.maximum(next_height - height, 0)

@@ -91,31 +91,36 @@ class SpecificationDriver(NamedTuple):
         arrived = (depth(memory.stage) > self.inside) & (memory.stage < last) & ~stays
         stage = memory.stage + arrived
         lengths = memory.ways[jnp.minimum(stage, 2)]
-        near = jnp.maximum(REGION_RADIUS - depth(stage), 0.0)
+        centre_distance = jnp.maximum(REGION_RADIUS - depth(stage), 0.0)
         speed_goal = jnp.where(
-            stays, jnp.minimum(self.fastest, jnp.maximum(1.5 * (near - 0.3), 0.0)), self.fastest
+            stays,
+            jnp.minimum(self.fastest, jnp.maximum(1.5 * (centre_distance - 0.3), 0.0)),
+            self.fastest,
         )
         speed_goal = jnp.where(stage >= last, 0.0, speed_goal)
 
         share, wheel = jnp.asarray(SETTINGS.T, car.x.dtype)
-        now = Pose(*(jnp.broadcast_to(value, share.shape) for value in car))
+        poses = Pose(*(jnp.broadcast_to(value, share.shape) for value in car))
         cost = jnp.zeros_like(share)
         free = jnp.ones_like(share, bool)
-        first = jnp.clip((share * speed_goal - now.v) / STEP, -MAX_ACCELERATION, MAX_ACCELERATION)
+        first = jnp.clip((share * speed_goal - poses.v) / STEP, -MAX_ACCELERATION, MAX_ACCELERATION)
         for step in range(LOOK_AHEAD_STEPS):
             push = jnp.clip(
-                (share * speed_goal - now.v) / STEP, -MAX_ACCELERATION, MAX_ACCELERATION
+                (share * speed_goal - poses.v) / STEP, -MAX_ACCELERATION, MAX_ACCELERATION
             )
-            now = drive(now, push, MAX_STEERING * wheel)
-            values = jax.vmap(predicates, (0, None))(now, params)
+            poses = drive(poses, push, MAX_STEERING * wheel)
+            values = jax.vmap(predicates, (0, None))(poses, params)
             crashed = free & (clearance(values, params.specification, stage) < self.margin)
             cost = cost + jnp.where(crashed, UNREACHABLE * (LOOK_AHEAD_STEPS - step), 0.0)
             free = free & ~crashed
-        ahead = interpolate(
-            lengths, now.x + 0.5 * jnp.cos(now.theta), now.y + 0.5 * jnp.sin(now.theta), SPACING
+        way_length_ahead = interpolate(
+            lengths,
+            poses.x + 0.5 * jnp.cos(poses.theta),
+            poses.y + 0.5 * jnp.sin(poses.theta),
+            SPACING,
         )
-        here = interpolate(lengths, now.x, now.y, SPACING)
-        best = jnp.argmin(cost + 0.7 * here + 0.3 * ahead)
+        way_length = interpolate(lengths, poses.x, poses.y, SPACING)
+        best = jnp.argmin(cost + 0.7 * way_length + 0.3 * way_length_ahead)
         resting = (speed_goal == 0) & (jnp.abs(car.v) < MAX_ACCELERATION * STEP)
         push = jnp.where(resting, -car.v / STEP, first[best])
         return jnp.stack([push / MAX_ACCELERATION, wheel[best]]), memory._replace(stage=stage)

@@ -175,8 +175,8 @@ def drive(car: Pose, acceleration: Scalar, steering: Scalar) -> Pose:
     v = jnp.clip(car.v + STEP * acceleration, MIN_SPEED, MAX_SPEED)
     a, turn = (v - car.v) / STEP, jnp.tan(steering) / WHEELBASE
 
-    def slopes(_: float, now: Pose) -> Pose:
-        return Pose(now.v * jnp.cos(now.theta), now.v * jnp.sin(now.theta), now.v * turn, a)
+    def slopes(_: float, pose: Pose) -> Pose:
+        return Pose(pose.v * jnp.cos(pose.theta), pose.v * jnp.sin(pose.theta), pose.v * turn, a)
 
     return rk4(slopes, car, STEP)._replace(v=v)
 

@@ -48,9 +48,9 @@ class RunningMoments:
     def push(self, x: np.ndarray) -> None:
         """Add one observation."""
         self.count += 1
-        before = x - self.mean
-        self.mean = self.mean + before / self.count
-        self.squares = self.squares + before * (x - self.mean)
+        difference = x - self.mean
+        self.mean = self.mean + difference / self.count
+        self.squares = self.squares + difference * (x - self.mean)
 
     @property
     def deviation(self) -> np.ndarray:

@@ -311,17 +311,17 @@ class FlockFormation(Task[Params, State]):
         """
         command = accelerations(action, self.horizontal, self.vertical)
 
-        def derivative(_: float, now: Vehicles) -> Vehicles:
+        def derivative(_: float, moving: Vehicles) -> Vehicles:
             return Vehicles(
-                now.vx,
-                now.vy,
-                now.vz,
-                now.ax - params.drag * (now.vx - params.wind_x),
-                now.ay - params.drag * (now.vy - params.wind_y),
-                now.az - params.drag * now.vz,
+                moving.vx,
+                moving.vy,
+                moving.vz,
+                moving.ax - params.drag * (moving.vx - params.wind_x),
+                moving.ay - params.drag * (moving.vy - params.wind_y),
+                moving.az - params.drag * moving.vz,
                 *(
                     (to - a) / params.lag
-                    for to, a in zip(command, (now.ax, now.ay, now.az), strict=True)
+                    for to, a in zip(command, (moving.ax, moving.ay, moving.az), strict=True)
                 ),
             )
 
@@ -336,10 +336,10 @@ class FlockFormation(Task[Params, State]):
         """Return the observation of each vehicle, ``(n, 25)``; see the table."""
         vehicles = state.vehicles
         error = errors(vehicles, state.leader, params)
-        apart = separations(vehicles)
+        gaps = separations(vehicles)
         numbers = np.arange(self.card.agents)
-        first = numbers == jnp.argmin(apart, 1)[:, None]
-        second = numbers == jnp.argmin(jnp.where(first, jnp.inf, apart), 1)[:, None]
+        first = numbers == jnp.argmin(gaps, 1)[:, None]
+        second = numbers == jnp.argmin(jnp.where(first, jnp.inf, gaps), 1)[:, None]
         metres = [*error, *vehicles[3:6]]
         for neighbour in (first, second):
             # A sum with one term: indexing is many times slower.
@@ -469,11 +469,12 @@ class FlockFormation(Task[Params, State]):
         ]
         for i, row in enumerate(np.asarray(self._see(state, None, params))):
             vectors = np.split(row[:24] * np.array([SCALE] * 9 + limits + [SCALE] * 12), 8)
-            slot, rate, velocity, acceleration, *near = map(_format_vector, vectors)
+            slot, rate, velocity, acceleration, *neighbours = map(_format_vector, vectors)
             lines.append(
                 f"agent_{i}: slot at {slot} m, moving {rate} m/s from here; velocity {velocity} "
-                f"m/s, acceleration {acceleration} m/s^2; neighbours at {near[0]} m, moving "
-                f"{near[1]} m/s, and at {near[2]} m, moving {near[3]} m/s from here"
+                f"m/s, acceleration {acceleration} m/s^2; neighbours at {neighbours[0]} m, moving "
+                f"{neighbours[1]} m/s, and at {neighbours[2]} m, moving {neighbours[3]} m/s "
+                "from here"
             )
         return "\n".join(lines)
 
@@ -511,11 +512,11 @@ class FlockFormation(Task[Params, State]):
                 float(component[i])
                 for component in (vehicles.x, vehicles.y, vehicles.vx, vehicles.vy)
             )
-            here, slot = pixel(x, y), pixel(x + float(error.x[i]), y + float(error.y[i]))
-            canvas.line((*here, *slot), fill="gainsboro")
+            place, slot = pixel(x, y), pixel(x + float(error.x[i]), y + float(error.y[i]))
+            canvas.line((*place, *slot), fill="gainsboro")
             disc(slot, body + 2, outline="green")
-            canvas.line((*here, *pixel(x + vx / 2, y + vy / 2)), "black")
-            disc(here, body, fill="royalblue")
+            canvas.line((*place, *pixel(x + vx / 2, y + vy / 2)), "black")
+            disc(place, body, fill="royalblue")
         return np.asarray(image)
 
 

@@ -125,10 +125,10 @@ class FormationControl(NamedTuple):
 
     def initial(self, params: Params) -> Memory:
         """Return the memory at the start: nothing is known about air and lag."""
-        none = jnp.zeros((len(self.agents), 3), self.agents.dtype)
-        guess = jnp.full((len(self.agents), 1), LAG_CONFIDENCE, none.dtype)
+        zeros = jnp.zeros((len(self.agents), 3), self.agents.dtype)
+        guess = jnp.full((len(self.agents), 1), LAG_CONFIDENCE, zeros.dtype)
         return Memory(
-            none, none, none, none, guess * (1 - jnp.exp(-STEP / self.lag)), guess, jnp.int32(0)
+            zeros, zeros, zeros, zeros, guess * (1 - jnp.exp(-STEP / self.lag)), guess, jnp.int32(0)
         )
 
     def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
@@ -138,7 +138,7 @@ class FormationControl(NamedTuple):
         rate = SCALE * observation[:, Entries.SLOT_VELOCITY]
         velocity = SCALE * observation[:, Entries.VELOCITY]
         acceleration = self.limits * observation[:, Entries.ACCELERATION]
-        before = self._learn(memory, velocity, acceleration)
+        learned = self._learn(memory, velocity, acceleration)
 
         slot_velocity = velocity + rate
         turn_rate = self.turn_scale * observation[:, Entries.TURN_RATE]
@@ -154,7 +154,7 @@ class FormationControl(NamedTuple):
         )
         acceleration_goal = (
             forward
-            - before.disturbance
+            - learned.disturbance
             + self.pace * self.stiffness * (rate + closing * error / distance)
         )
         first, second = (
@@ -167,12 +167,12 @@ class FormationControl(NamedTuple):
             acceleration_goal, self.limits[0] - _length(evasion)
         )
         # A change is exaggerated against the lag.
-        lead = jnp.minimum(before.requested / jnp.maximum(before.response, 1e-6), self.lead)
+        lead = jnp.minimum(learned.requested / jnp.maximum(learned.response, 1e-6), self.lead)
         action = jnp.clip(
             (acceleration + lead * (acceleration_goal - acceleration)) / self.limits, -1, 1
         )
         command = jnp.stack(accelerations(action, self.limits[0], self.limits[2]), 1)
-        return action, before._replace(
+        return action, learned._replace(
             velocity=velocity, acceleration=acceleration, command=command, steps=memory.steps + 1
         )
 

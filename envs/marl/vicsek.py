@@ -185,11 +185,11 @@ class Vicsek(Task[Params, State]):
         # Axis 0 sees axis 1.
         dx = nearest_image(state.x - state.x[:, None], params.side)
         dy = nearest_image(state.y - state.y[:, None], params.side)
-        near = dy * dy <= (params.radius - dx) * (params.radius + dx)
-        count = near.sum(1).astype(self.dtype)
+        is_neighbour = dy * dy <= (params.radius - dx) * (params.radius + dx)
+        count = is_neighbour.sum(1).astype(self.dtype)
 
         def mean(values: jax.Array) -> jax.Array:
-            return tree_sum(jnp.where(near, values, 0)) / count
+            return tree_sum(jnp.where(is_neighbour, values, 0)) / count
 
         order, direction = polar(mean(jnp.cos(state.heading)), mean(jnp.sin(state.heading)))
         # If neighbours cancel each other, they have no mean heading; the agent's own counts

@@ -98,17 +98,17 @@ class Maze:
             queue = deque([goal])
             while queue:
                 column, row = queue.popleft()
-                here = self.number(column, row)
+                current = self.number(column, row)
                 for cell in (
                     (column + 1, row),
                     (column - 1, row),
                     (column, row + 1),
                     (column, row - 1),
                 ):
-                    there = self.number(*cell)
-                    if not self.wall[cell[::-1]] and steps[goal_number, there] == UNREACHED:
-                        steps[goal_number, there] = steps[goal_number, here] + 1
-                        towards[goal_number, there] = here
+                    neighbour = self.number(*cell)
+                    if not self.wall[cell[::-1]] and steps[goal_number, neighbour] == UNREACHED:
+                        steps[goal_number, neighbour] = steps[goal_number, current] + 1
+                        towards[goal_number, neighbour] = current
                         queue.append(cell)
         return towards, steps
 

@@ -217,8 +217,8 @@ class PointMaze(Task[Params, State]):
         radius = self.own_constants.value("radius")
         if math.sqrt(2) * self.max_speed * STEP >= 0.5 - radius:
             raise ValueError(
-                f"{self.card.id}: a ball that reaches {self.max_speed:.3g} m/s moves too far between "
-                f"walls in a step of {STEP:g} s: lower speed_limit or force, or raise mass."
+                f"{self.card.id}: a ball that reaches {self.max_speed:.3g} m/s moves too far "
+                f"between walls in a step of {STEP:g} s: lower speed_limit or force, or raise mass."
             )
         middle = Ball(*(low if low == high else 0.5 * (low + high) for low, high in self.ranges))
         return middle, radius, self.own_constants.value("goal_radius")
@@ -399,9 +399,11 @@ class PointMaze(Task[Params, State]):
         disc(goal_x, goal_y, 0.12, fill="green")
         x, y, vx, vy = (float(value) for value in state.ball)
         disc(x, y, self.radius, fill="royalblue")
-        here = left + scale * x, bottom - scale * y
+        ball_pixel = left + scale * x, bottom - scale * y
         canvas.line(
-            (*here, here[0] + 0.2 * scale * vx, here[1] - 0.2 * scale * vy), fill="black", width=2
+            (*ball_pixel, ball_pixel[0] + 0.2 * scale * vx, ball_pixel[1] - 0.2 * scale * vy),
+            fill="black",
+            width=2,
         )
         return np.asarray(image)
 
@@ -470,10 +472,10 @@ class WaypointPD(NamedTuple):
         else:
             x, y, vx, vy, goal_x, goal_y = view.observation
         width = jnp.asarray(self.width)
-        here = jnp.floor(y).astype(jnp.int32) * width + jnp.floor(x).astype(jnp.int32)
+        ball_cell = jnp.floor(y).astype(jnp.int32) * width + jnp.floor(x).astype(jnp.int32)
         goal = jnp.floor(goal_y).astype(jnp.int32) * width + jnp.floor(goal_x).astype(jnp.int32)
-        cell = jnp.asarray(self.towards)[goal, here]
-        arrived = here == goal
+        cell = jnp.asarray(self.towards)[goal, ball_cell]
+        arrived = ball_cell == goal
         target_x = jnp.where(arrived, goal_x, (cell % width).astype(x.dtype) + 0.5)
         target_y = jnp.where(arrived, goal_y, (cell // width).astype(y.dtype) + 0.5)
         force_x = self.stiffness * (target_x - x) - self.damping * vx

@@ -100,8 +100,8 @@ class BaseStock(NamedTuple):
         """Return orders up to the levels, int32, one a place."""
         positions = [position(shop) for shop in view.state.shops]
         orders = [
-            jnp.clip(level - now, 0, self.shop_order)
-            for level, now in zip(memory.shops, positions, strict=True)
+            jnp.clip(level - stock_position, 0, self.shop_order)
+            for level, stock_position in zip(memory.shops, positions, strict=True)
         ]
         if view.state.warehouse is not None:
             echelon = position(view.state.warehouse) + sum(positions)

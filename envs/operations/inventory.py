@@ -569,13 +569,15 @@ def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
     """
     total, shipped = _ordered_sum(orders), []
     divisor = jnp.maximum(total, 1)
-    before: Scalar = 0
+    previous_total: Scalar = 0
     cumulated: Scalar = 0
     for order in orders:
         cumulated = cumulated + order
-        now = jnp.where(total <= stock, cumulated, cumulated * jnp.minimum(stock, total) // divisor)
-        shipped.append(now - before)
-        before = now
+        shipped_total = jnp.where(
+            total <= stock, cumulated, cumulated * jnp.minimum(stock, total) // divisor
+        )
+        shipped.append(shipped_total - previous_total)
+        previous_total = shipped_total
     return shipped
 
 

@@ -98,8 +98,8 @@ def reward_range(
 
 
 def progress_reward(
-    before: Quadcopter,
-    after: Quadcopter,
+    previous_vehicle: Quadcopter,
+    next_vehicle: Quadcopter,
     number: Any,
     course: Any,
     *,
@@ -114,7 +114,7 @@ def progress_reward(
     has the weights of a context.
     """
     previous_distance, distance = (
-        distance_to_point(vehicle, number, course) for vehicle in (before, after)
+        distance_to_point(vehicle, number, course) for vehicle in (previous_vehicle, next_vehicle)
     )
     if context_values is not None and context_values.reweighted:
         prize = jnp.where(reached, context_values.weight("prize"), 0)

@@ -212,9 +212,14 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         )
         over = self.terminal(next_state, key, params)
         if self.context_values.reweighted:
-            away, now = distance(state.body), distance(body)
+            previous_distance, next_distance = distance(state.body), distance(body)
             return weighted_reward(
-                self.context_values, away, now, prize=prize, over=over, lost=LOST_DISTANCE
+                self.context_values,
+                previous_distance,
+                next_distance,
+                prize=prize,
+                over=over,
+                lost=LOST_DISTANCE,
             )
         return distance(state.body) - jnp.where(over, LOST_DISTANCE, distance(body)) + prize
 

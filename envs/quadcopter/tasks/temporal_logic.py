@@ -194,11 +194,11 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
             *values,
             1.0,
         ]
-        none = [0.0] * (HAZARDS + len(MONITORS))
+        zeros = [0.0] * (HAZARDS + len(MONITORS))
         low = (
             [0.0] * 3
             + [-bound for bound in motion_bound + offsets]
-            + none
+            + zeros
             + [-bound for bound in values]
             + [0.0]
         )

@@ -109,8 +109,8 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
             def step_stay(
                 memory: Memory, gate: Any, values: Mapping[str, Any]
             ) -> tuple[Any, Memory]:
-                now = instant_robustness(operand, values)
-                windows = [jnp.minimum(old, now) for old in (gate, *memory[1:])]
+                robustness = instant_robustness(operand, values)
+                windows = [jnp.minimum(old, robustness) for old in (gate, *memory[1:])]
                 best = jnp.maximum(memory[0], windows[-1])
                 return best, (best, *windows[:-1])
 
@@ -188,8 +188,8 @@ class Monitor:
             return reduce(combine, robustnesses), next_memory
         match self.formula:
             case Always(operand, None):
-                now = instant_robustness(operand, values)
-                minimum = jnp.where(sample == 0, now, jnp.minimum(memory[0], now))
+                robustness = instant_robustness(operand, values)
+                minimum = jnp.where(sample == 0, robustness, jnp.minimum(memory[0], robustness))
                 return minimum, (minimum,)
             case Eventually(_, int(samples)):
                 return self._step(

@@ -199,12 +199,12 @@ class SwarmPilot(NamedTuple):
         # The closest approach of every two at their present velocities.
         x, y, z = separations(body)
         ux, uy, uz = (component[:, None] - component for component in (body.vx, body.vy, body.vz))
-        apart = jnp.maximum(jnp.sqrt(squared_length(x, y, z)), 0.05)
+        neighbour_distance = jnp.maximum(jnp.sqrt(squared_length(x, y, z)), 0.05)
         when = -(x * ux + y * uy + z * uz) / jnp.maximum(squared_length(ux, uy, uz), 1e-4)
         when = jnp.clip(when, 0, self.horizon)
         # A neighbour is displaced to the left, so that two that meet head-on pass on the right.
-        mx = x + when * ux - self.sidestep * y / apart
-        my = y + when * uy + self.sidestep * x / apart
+        mx = x + when * ux - self.sidestep * y / neighbour_distance
+        my = y + when * uy + self.sidestep * x / neighbour_distance
         mz = z + when * uz
         miss = jnp.maximum(jnp.sqrt(squared_length(mx, my, mz)), 0.05)
         flying = ~state.wrecked[:, None] & ~np.eye(len(body.x), dtype=bool)
