@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from . import aerodynamics, vehicles
@@ -117,20 +116,6 @@ def move_body(body: RigidBody, rate: RigidBody, duration: float) -> RigidBody:
         wx=wx,
         wy=wy,
         wz=wz,
-    )
-
-
-def step_period(
-    body: RigidBody,
-    speeds: Four,
-    vehicle: Vehicle,
-    gravity: float,
-    steps: int,
-    effects: Effects = DYN,
-) -> RigidBody:
-    """Return the body after ``steps`` steps with the same rotor speeds: one control period."""
-    return jax.lax.fori_loop(
-        0, steps, lambda _, state: step(state, speeds, vehicle, gravity, effects), body
     )
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 import pytest
+from control_period import step_period
 
-from rlbench_suite.envs.quadcopter.physics import aerodynamics, semi_implicit, vehicles
+from rlbench_suite.envs.quadcopter.physics import aerodynamics, vehicles
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody, rotation_matrix
 from rlbench_suite.envs.quadcopter.physics.semi_implicit import Effects
 from rlbench_suite.envs.quadcopter.physics.vehicles import CF2X, RPM
@@ -51,9 +52,9 @@ def test_hover_in_ground_effect_settles_where_cushion_and_weight_agree() -> None
     """
     speed = float(vehicles.hover_speed(CF2X)) * np.sqrt(0.96)
     effects = Effects(bullet_damping=True, ground=True)
-    end = jax.jit(
-        lambda b: semi_implicit.step_period(b, (speed,) * 4, CF2X, 9.81, 240 * 600, effects)
-    )(body(0.12))
+    end = jax.jit(lambda b: step_period(b, (speed,) * 4, CF2X, 9.81, 240 * 600, effects))(
+        body(0.12)
+    )
     expected = 0.25 * AIR.propeller_radius * np.sqrt(AIR.ground / (1 / 0.96 - 1))
     assert float(end.z) == pytest.approx(expected, abs=1e-4)
 
@@ -94,11 +95,9 @@ def test_rotor_drag_turns_with_the_body_and_takes_energy() -> None:
 def test_sinking_with_rotor_drag_ends_at_terminal_velocity() -> None:
     """Thrust of 90 % of the weight: the remaining 10 % against drag along the rotors' axis."""
     speed = float(vehicles.hover_speed(CF2X, 9.8)) * np.sqrt(0.9)
-    end = jax.jit(
-        lambda b: semi_implicit.step_period(
-            b, (speed,) * 4, CF2X, 9.8, 240 * 120, Effects(drag=True)
-        )
-    )(body())
+    end = jax.jit(lambda b: step_period(b, (speed,) * 4, CF2X, 9.8, 240 * 120, Effects(drag=True)))(
+        body()
+    )
     assert float(end.vz) == pytest.approx(-0.1 * 0.027 * 9.8 / (AIR.drag_z * 4 * speed), rel=1e-6)
 
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from control_period import step_period
 
 from rlbench_suite.envs.quadcopter.control import cascaded_pid
 from rlbench_suite.envs.quadcopter.physics import semi_implicit, vehicles
@@ -64,7 +65,7 @@ def fly(
     """After each row of rotor speeds has been held for a control step."""
 
     def hold_speeds(now: RigidBody, row: jax.Array) -> tuple[RigidBody, None]:
-        return semi_implicit.step_period(now, tuple(row), vehicle, gravity, PERIOD, effects), None
+        return step_period(now, tuple(row), vehicle, gravity, PERIOD, effects), None
 
     run = jax.jit(lambda b, c: jax.lax.scan(hold_speeds, b, c)[0])
     return jax.device_get(run(jax.tree.map(dtype, body), np.asarray(commands, dtype)))
@@ -157,7 +158,7 @@ def hover_score(
     def step_player(carry: Any, _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
         memory, body = carry
         speeds, memory = player(memory, body)
-        body = semi_implicit.step_period(body, speeds, vehicle, GRAVITY, PERIOD, effects)
+        body = step_period(body, speeds, vehicle, GRAVITY, PERIOD, effects)
         squared = body.x**2 + body.y**2 + (body.z - 1) ** 2
         return (memory, body), (jnp.maximum(0, 2 - squared**2), body.z > 2)
 
@@ -216,7 +217,7 @@ def test_the_pid_flies_to_a_place_and_stays() -> None:
     def step_player(carry: Any, _: None) -> tuple[Any, None]:
         memory, body = carry
         speeds, memory = cascaded_pid.command(memory, body, (0.5, -0.3, 1.0), CF2X, 1 / 48, GRAVITY)
-        return (memory, semi_implicit.step_period(body, speeds, CF2X, GRAVITY, 5)), None
+        return (memory, step_period(body, speeds, CF2X, GRAVITY, 5)), None
 
     start = jax.tree.map(np.float64, cascaded_pid.initial_memory())
     (_, body), _ = jax.jit(lambda c: jax.lax.scan(step_player, c, length=960))(
@@ -345,9 +346,7 @@ def test_gradients_agree_with_finite_differences(effects: Effects) -> None:
     """
 
     def end_measure(relative: jax.Array) -> jax.Array:
-        body = semi_implicit.step_period(
-            body_at_rest(0.05), tuple(HOVER * relative), CF2X, GRAVITY, 20, effects
-        )
+        body = step_period(body_at_rest(0.05), tuple(HOVER * relative), CF2X, GRAVITY, 20, effects)
         return body.x + 2 * body.y + 3 * body.z + body.qx + body.wz
 
     at = np.array([1.0, 1.01, 1.02, 0.99])
