@@ -25,7 +25,7 @@ from rlbench_suite.contexts.context import Context
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.control.geometric import GeometricControl
-from rlbench_suite.envs.quadcopter.physics.data_sheet import DataSheet, own_sheet
+from rlbench_suite.envs.quadcopter.physics.data_sheet import DataSheet, sheet_of_context
 from rlbench_suite.envs.quadcopter.tasks.hover import arena
 
 EPISODES = 64
@@ -80,7 +80,7 @@ def fly(count: int, seed: int = 0) -> Flights:
     rng, sheets, refused = np.random.default_rng(seed), [], []
     for _ in range(count):
         try:
-            sheets.append(own_sheet(random_vehicle(rng)))
+            sheets.append(sheet_of_context(random_vehicle(rng)))
         except ValueError as error:
             refused.append(str(error).partition("cannot fly here: ")[2])
     hover: Any = card("QuadcopterHover-v0").build()
@@ -109,7 +109,7 @@ def fly(count: int, seed: int = 0) -> Flights:
 
     designs = []
     for sheet in sheets:
-        control = GeometricControl.of(changed(hover, sheet=sheet))
+        control = GeometricControl.for_vehicle(changed(hover, sheet=sheet))
         designs.append(
             (control.position, control.tilt, control.yaw, control.lean, control.least_thrust)
         )
@@ -141,7 +141,7 @@ def main(count: int) -> None:
                 f"  {share:.2f} of the episodes: mass {sheet.nominal.inertia.mass:.3g} kg, thrust "
                 f"{sheet.thrust_to_weight:.2f} weights, lag "
                 f"{sheet.nominal.motor_time_constant:.3f} s, turns by 90 degrees in "
-                f"{sheet.righting:.2f} s, arena {arena(sheet):.2f} m"
+                f"{sheet.righting_time:.2f} s, arena {arena(sheet):.2f} m"
             )
 
 

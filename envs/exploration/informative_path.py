@@ -1,5 +1,4 @@
-"""Choose a path along which measurements tell the most about a random field:
-informative path planning.
+"""Plan an informative path: measure where it tells the most about a random field.
 
 The field on an 8 x 8 grid is a Gaussian process with a known kernel, so that its posterior
 covariance P depends on where it was measured and not on what was measured. Each step enters a cell
@@ -57,19 +56,21 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
 from ..shared.alternating_bands import alternating_bands
-from .compass import MOVES, read_move
+from .compass import MOVES, CompassMoves
 
 SIDE = 8
 CELLS = SIDE * SIDE
 BUDGET = 24
 NOISE = 0.1
 """R: variance of the noise of a measurement."""
-LOW, HIGH = 0.3, 1.5
-"""Bounds of the field's prior standard deviation."""
+MIN_DEVIATION = 0.3
+"""Smallest prior standard deviation of the field."""
+MAX_DEVIATION = 1.5
+"""Largest prior standard deviation of the field."""
 HILLS = 3
-MOST_GAIN = 0.5 * math.log1p(HIGH**2 / NOISE)
-"""nats of one measurement"""
-ENOUGH = 0.7
+MAX_GAIN = 0.5 * math.log1p(MAX_DEVIATION**2 / NOISE)
+"""Largest information of one measurement, nats."""
+MIN_INFORMATION_SHARE = 0.7
 """Part of the greedy set's information that is a success."""
 CELL_POSITIONS = np.stack(np.divmod(np.arange(CELLS), SIDE)[::-1], -1)
 """Column and row of each cell, int ``(64, 2)``."""
@@ -135,8 +136,8 @@ def measure(covariance: jax.Array, cell: jax.Array) -> jax.Array:
 def greedy_information(covariance: jax.Array, count: int) -> jax.Array:
     """Return the nats that ``count`` measurements gain, each where the variance is largest."""
 
-    def step(_: int, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        posterior, gained = now
+    def step(_: int, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        posterior, gained = carry
         variances = jnp.diagonal(posterior)
         cell = jnp.argmax(variances)
         return measure(posterior, cell), gained + gain(variances[cell])
@@ -144,7 +145,7 @@ def greedy_information(covariance: jax.Array, count: int) -> jax.Array:
     return jax.lax.fori_loop(0, count, step, (covariance, jnp.zeros((), covariance.dtype)))[1]
 
 
-class InformativePath(Task[Params, State]):
+class InformativePath(CompassMoves, Task[Params, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -152,12 +153,13 @@ class InformativePath(Task[Params, State]):
         "of_bound": "the same by an upper bound on the best path's, greedy selection / (1 - 1/e)",
     }
     picture_shape = (320, 320, 3)
+    verb = "go"
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.observation_space = self.box(0, 1, (4 * CELLS + len(MOVES) + 4,))
         self.action_space = spaces.Discrete(len(MOVES))
-        self.reward_space = self.box(0, 1.01 * MOST_GAIN)
+        self.reward_space = self.box(0, 1.01 * MAX_GAIN)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw kernel, hills of the standard deviation, and costs."""
@@ -172,7 +174,7 @@ class InformativePath(Task[Params, State]):
                 2 * width * width
             )
             height = jnp.maximum(height, jnp.exp(-squared_distance))
-        deviation = LOW + (HIGH - LOW) * height
+        deviation = MIN_DEVIATION + (MAX_DEVIATION - MIN_DEVIATION) * height
         z = jnp.asarray(math.sqrt(3) * DISTANCES, self.dtype) / length
         covariance = deviation[:, None] * deviation * ((1 + z) * jnp.exp(-z))
         rough = u[1 + 3 * HILLS :]
@@ -213,18 +215,18 @@ class InformativePath(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(264,)``; see the table."""
-        now, before = jnp.diagonal(state.covariance), jnp.diagonal(params.covariance)
-        cells, legal = around(state), self.action_mask(state, params)
+        variances, prior_variances = jnp.diagonal(state.covariance), jnp.diagonal(params.covariance)
+        cells, legal = neighbour_cells(state), self.action_mask(state, params)
         position = (
             value.astype(self.dtype) * self.dtype.type(1 / (SIDE - 1))
             for value in (state.x, state.y)
         )
         entries = jnp.concatenate([
-            now / HIGH**2,
-            before / HIGH**2,
+            variances / MAX_DEVIATION**2,
+            prior_variances / MAX_DEVIATION**2,
             params.costs.astype(self.dtype) / 3,
             state.measured.astype(self.dtype) / BUDGET,
-            jnp.where(legal, gain(now[cells]), 0) / 1.6,
+            jnp.where(legal, gain(variances[cells]), 0) / 1.6,
             self.stack(*position, state.budget.astype(self.dtype) / BUDGET, params.length / 0.3),
         ])  # fmt: skip
         return jnp.clip(entries, 0, 1)
@@ -236,13 +238,13 @@ class InformativePath(Task[Params, State]):
             Component(
                 "variance",
                 "[row from below, column]: posterior variance of the field",
-                f"{HIGH**2:g}",
+                f"{MAX_DEVIATION**2:g}",
                 grid,
             ),
             Component(
                 "prior",
                 "[row from below, column]: variance before any measurement",
-                f"{HIGH**2:g}",
+                f"{MAX_DEVIATION**2:g}",
                 grid,
             ),
             Component(
@@ -277,7 +279,7 @@ class InformativePath(Task[Params, State]):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         return {
-            "success": state.gained >= ENOUGH * params.greedy,
+            "success": state.gained >= MIN_INFORMATION_SHARE * params.greedy,
             "information": state.gained,
             "of_bound": (1 - math.exp(-1)) * state.gained / params.greedy,
         }
@@ -286,7 +288,7 @@ class InformativePath(Task[Params, State]):
         """Mark steps on the grid that the budget pays for, bool ``(4,)``."""
         x, y = state.x, state.y
         on_grid = jnp.stack([x < SIDE - 1, y < SIDE - 1, x > 0, y > 0])
-        return on_grid & (params.costs[around(state)] <= state.budget)
+        return on_grid & (params.costs[neighbour_cells(state)] <= state.budget)
 
     # -- text and pixels ---------------------------------------------------------------------------
 
@@ -302,33 +304,17 @@ class InformativePath(Task[Params, State]):
             "have north up and "
             "east to the right.",
             "Prior standard deviation of the field:",
-            *_map(np.sqrt(np.diagonal(params.covariance))),
+            *_map_lines(np.sqrt(np.diagonal(params.covariance))),
             "Standard deviation that is left:",
-            *_map(np.sqrt(np.maximum(np.diagonal(state.covariance), 0))),
+            *_map_lines(np.sqrt(np.maximum(np.diagonal(state.covariance), 0))),
             "Budget that entering a cell takes:",
-            *_map(params.costs, "d"),
+            *_map_lines(params.costs, "d"),
             "Measurements made:",
-            *_map(state.measured, "d"),
+            *_map_lines(state.measured, "d"),
             f"You are at column {x} from the west, row {y} from the south (counted from 0), with "
             f"{int(state.budget)} of {BUDGET} budget left and {float(state.gained):.3f} nats "
             f"gained. Open ways: {', '.join(legal) or 'none'}.",
         ])  # fmt: skip
-
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return f"Answer with one word, the way to go one cell: {', '.join(MOVES)}."
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """Return the action of a direction's name or number.
-
-        Raises:
-            ValueError: the text is neither.
-        """
-        return np.asarray(read_move(text), self.action_space.dtype)
-
-    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the name of the direction."""
-        return list(MOVES)[int(action)]
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say what is in the way."""
@@ -346,12 +332,14 @@ class InformativePath(Task[Params, State]):
         return "the budget pays for no further step"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the standard deviation that is left (bright),
-        costs (dots), measurements (rings) and the agent.
+        """Draw the posterior standard deviation (bright), costs, measurements and the agent.
+
+        White dots count the cost of a cell, green rings its measurements.
         """
         scale = self.picture_shape[0] // SIDE
         deviation = (
-            np.sqrt(np.maximum(np.diagonal(state.covariance), 0)).reshape(SIDE, SIDE)[::-1] / HIGH
+            np.sqrt(np.maximum(np.diagonal(state.covariance), 0)).reshape(SIDE, SIDE)[::-1]
+            / MAX_DEVIATION
         )
         colours = np.stack([40 + 200 * deviation, 30 + 130 * deviation, 90 - 40 * deviation], -1)
         image = Image.fromarray(
@@ -376,14 +364,15 @@ class InformativePath(Task[Params, State]):
         return np.asarray(image)
 
 
-def around(state: State) -> jax.Array:
-    """Return the cells to the east, north, west and south,
-    int32 ``(4,)``; at an edge the agent's own.
+def neighbour_cells(state: State) -> jax.Array:
+    """Return the cells to the east, north, west and south, int32 ``(4,)``.
+
+    At an edge of the grid it is the agent's own cell.
     """
     return jnp.asarray(NEIGHBOURS)[state.x + SIDE * state.y]
 
 
-def _map(values: Any, form: str = ".2f") -> list[str]:
+def _map_lines(values: Any, form: str = ".2f") -> list[str]:
     """Write the numbers of all cells, the northern row first."""
     return [
         " ".join(f"{value:{form}}" for value in row)
@@ -395,9 +384,9 @@ def _map(values: Any, form: str = ".2f") -> list[str]:
 
 WIDTH = 24
 """Paths that are kept for each amount of budget spent."""
-DEAREST = 3
+MAX_COST = 3
 """Largest cost of entering a cell."""
-ALIKE = 1e-5
+GAIN_TOLERANCE = 1e-5
 """nats: paths to one cell that gain the same to this precision have measured the same cells."""
 
 
@@ -447,33 +436,33 @@ def first_step(
     A batch is searched one by one: paths of one search fit into a processor's cache, those of a
     thousand do not.
     """
-    nobody = jnp.full((DEAREST, WIDTH), -1, jnp.int32)
-    none = Paths(
-        nobody.astype(covariance.dtype),
-        nobody,
-        nobody,
-        jnp.zeros((DEAREST, WIDTH, CELLS, CELLS), covariance.dtype),
+    no_cells = jnp.full((MAX_COST, WIDTH), -1, jnp.int32)
+    no_paths = Paths(
+        no_cells.astype(covariance.dtype),
+        no_cells,
+        no_cells,
+        jnp.zeros((MAX_COST, WIDTH, CELLS, CELLS), covariance.dtype),
     )
     start = Paths(
-        none.gained.at[-1, 0].set(0),
-        none.cell.at[-1, 0].set(cell),
-        none.first,
-        none.covariance.at[-1, 0].set(covariance),
+        no_paths.gained.at[-1, 0].set(0),
+        no_paths.cell.at[-1, 0].set(cell),
+        no_paths.first,
+        no_paths.covariance.at[-1, 0].set(covariance),
     )
 
     def spend(
         budget_used: jax.Array, carry: tuple[Paths, jax.Array, jax.Array]
     ) -> tuple[Paths, jax.Array, jax.Array]:
         recent, best_gain, action = carry
-        now = extended(recent, costs)
+        extensions = extend_paths(recent, costs)
         recent = jax.tree.map(
-            lambda many, newest: jnp.concatenate([many[1:], newest[None]]), recent, now
+            lambda many, newest: jnp.concatenate([many[1:], newest[None]]), recent, extensions
         )
-        better = now.gained[0] > best_gain
+        better = extensions.gained[0] > best_gain
         return (
             recent,
-            jnp.where(better, now.gained[0], best_gain),
-            jnp.where(better, now.first[0], action),
+            jnp.where(better, extensions.gained[0], best_gain),
+            jnp.where(better, extensions.first[0], action),
         )
 
     return jax.lax.fori_loop(
@@ -481,12 +470,13 @@ def first_step(
     )[2]
 
 
-def extended(recent: Paths, costs: jax.Array) -> Paths:
-    """Return the best paths, best first,
-    that extend by a step those that spent 3, 2 or 1 less (in this order).
+def extend_paths(recent: Paths, costs: jax.Array) -> Paths:
+    """Return the best paths that are one step longer than those of ``recent``, best first.
+
+    ``recent`` holds the paths that have spent 3, 2 and 1 units less, in this order.
     """
     to = jnp.asarray(NEIGHBOURS)[recent.cell]
-    cost = DEAREST - np.arange(DEAREST)[:, None, None]
+    cost = MAX_COST - np.arange(MAX_COST)[:, None, None]
     possible = (
         (recent.gained[..., None] >= 0) & (to != recent.cell[..., None]) & (costs[to] == cost)
     )
@@ -494,9 +484,10 @@ def extended(recent: Paths, costs: jax.Array) -> Paths:
     gained = jnp.where(possible, recent.gained[..., None] + gain(variances), -1).reshape(-1)
     order = jnp.argsort(-gained)
     gained, ends = gained[order], to.reshape(-1)[order]
-    again = (jnp.abs(gained - jnp.roll(gained, 1)) < ALIKE) & (ends == jnp.roll(ends, 1))
+    gains_alike = jnp.abs(gained - jnp.roll(gained, 1)) < GAIN_TOLERANCE
+    is_repeated = gains_alike & (ends == jnp.roll(ends, 1))
     gained, best_ranks = jax.lax.top_k(
-        jnp.where(again & (np.arange(len(order)) > 0), -1, gained), WIDTH
+        jnp.where(is_repeated & (np.arange(len(order)) > 0), -1, gained), WIDTH
     )
     best_extensions = order[best_ranks]
     parent, move = best_extensions // len(MOVES), (best_extensions % len(MOVES)).astype(jnp.int32)

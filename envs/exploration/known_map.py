@@ -23,8 +23,9 @@ def as_grid(words: Any, side: int = SIDE) -> np.ndarray:
 def map_lines(
     is_known: np.ndarray, ground: np.ndarray, rovers: Mapping[str, tuple[int, int]]
 ) -> list[str]:
-    """Return the lines of a map: ground ``.``, rock ``#``,
-    unknown ``?``, and rovers by their letters.
+    """Return the lines of a map, the northern row first.
+
+    Ground is ``.``, rock ``#``, what is unknown ``?``, and rovers have their letters.
     """
     signs = np.where(is_known, np.where(ground, ".", "#"), "?")
     for letter, (x, y) in rovers.items():
@@ -39,11 +40,12 @@ def draw_map(
     scale: int,
     shade: Any = 1.0,
 ) -> np.ndarray:
-    """Draw from above: ground (sand), rock (brown),
-    frontier (light), unknown (dark), lidars, rovers.
+    """Draw the known map, the frontier, and the rovers with the range of their lidars.
+
+    It is seen from above: sandy ground, brown rock, a light frontier, and dark unknown cells.
 
     Args:
-        known: bool ``(side, side)``, cells that were seen; nothing of the others is drawn.
+        is_known: bool ``(side, side)``, cells that were seen; nothing of the others is drawn.
         ground: bool ``(side, side)``.
         rovers: x, y and colour of each.
         scale: pixels along a side of a cell.

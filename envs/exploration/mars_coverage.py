@@ -53,7 +53,7 @@ from rlbench_suite.core.task_card import TaskCard
 from ..shared import grid_bits
 from ..shared.grid_bits import SIDE
 from . import terrain
-from .compass import MOVES, read_move
+from .compass import MOVES, CompassMoves
 from .known_map import as_grid, draw_map, map_lines
 from .terrain import WINDOW
 
@@ -63,7 +63,7 @@ STEP_COST = 1 / 400
 BLOCK = 8
 """Cells along a side of a block of the coarse map."""
 BLOCKS = 2 * SIDE // BLOCK
-MANY = 16
+FULL_BLOCK_CELLS = 16
 """Frontier cells from which a block counts as full."""
 
 
@@ -71,8 +71,9 @@ class Params(NamedTuple):
     """The context."""
 
     ground: jax.Array
-    """uint32 ``(32,)``, see :mod:`.terrain`:
-    cells on which the rover can drive; all others are rock.
+    """Cells on which the rover can drive, uint32 ``(32,)``, see :mod:`.terrain`.
+
+    All other cells are rock.
     """
     size: jax.Array
     """int32: their number."""
@@ -89,7 +90,7 @@ class State(NamedTuple):
     """uint32 ``(32,)``: cells seen, ground and rock."""
 
 
-class MarsCoverage(Task[Params, State]):
+class MarsCoverage(CompassMoves, Task[Params, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {"coverage": "part of the ground that was seen, in [0, 1]"}
@@ -120,8 +121,8 @@ class MarsCoverage(Task[Params, State]):
         n = jnp.minimum(
             jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1
         )
-        x, y = grid_bits.nth(params.ground, n)
-        return State(x, y, terrain.seen_from(params.ground, x, y))
+        x, y = grid_bits.nth_cell(params.ground, n)
+        return State(x, y, terrain.visible_cells(params.ground, x, y))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move, then look."""
@@ -130,19 +131,20 @@ class MarsCoverage(Task[Params, State]):
         # The kernel discards the result of an illegal move, but the computation must not leave the
         # map.
         x, y = jnp.clip(state.x + dx, 0, SIDE - 1), jnp.clip(state.y + dy, 0, SIDE - 1)
-        return State(x, y, state.known_cells | terrain.seen_from(params.ground, x, y))
+        return State(x, y, state.known_cells | terrain.visible_cells(params.ground, x, y))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(405,)``; see the table."""
         known_ground = state.known_cells & params.ground
         known_rock = state.known_cells & ~params.ground
         columns = np.arange(WINDOW, dtype=np.uint32)
-        near = [
+        windows = [
             (terrain.window(cells, state.x, state.y)[:, None] >> columns & 1).ravel()
             for cells in (known_ground, known_rock)
         ]
         coarse = jnp.minimum(
-            blocks(frontier(known_ground, state.known_cells), state.x, state.y), MANY
+            block_counts(frontier(known_ground, state.known_cells), state.x, state.y),
+            FULL_BLOCK_CELLS,
         )
         coverage = self._fraction(grid_bits.count(known_ground), params)
         position_entries = (
@@ -150,8 +152,8 @@ class MarsCoverage(Task[Params, State]):
             for position in (state.x, state.y)
         )
         return jnp.concatenate([
-            *(cells.astype(self.dtype) for cells in near),
-            coarse.ravel().astype(self.dtype) * self.dtype.type(1 / MANY),
+            *(cells.astype(self.dtype) for cells in windows),
+            coarse.ravel().astype(self.dtype) * self.dtype.type(1 / FULL_BLOCK_CELLS),
             self.stack(*position_entries, coverage),
         ])  # fmt: skip
 
@@ -168,7 +170,7 @@ class MarsCoverage(Task[Params, State]):
                     "[row from below, column]: cells of frontier in each block of the map about "
                     "the rover"
                 ),
-                f"{MANY} cells",
+                f"{FULL_BLOCK_CELLS} cells",
                 block_map,
             ),
             Component("x", "cells from the western edge to the rover", f"{SIDE - 1} cells"),
@@ -183,33 +185,35 @@ class MarsCoverage(Task[Params, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return newly covered ground, the cost of a step,
-        and the prize of the goal; see the table.
-        """
-        before, after = (
+        """Return newly covered ground minus the cost of a step, plus the prize of the goal."""
+        previous_count, next_count = (
             grid_bits.count(cells & params.ground)
             for cells in (state.known_cells, next_state.known_cells)
         )
-        at_goal = self._covered(after, params) & ~self._covered(before, params)
-        return self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
+        at_goal = self._is_covered(next_count, params) & ~self._is_covered(previous_count, params)
+        return (
+            self._fraction(next_count - previous_count, params)
+            - self.dtype.type(STEP_COST)
+            + at_goal
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached."""
-        return self._covered(grid_bits.count(state.known_cells & params.ground), params)
+        return self._is_covered(grid_bits.count(state.known_cells & params.ground), params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the coverage."""
         covered = grid_bits.count(state.known_cells & params.ground)
         return {
-            "success": self._covered(covered, params),
+            "success": self._is_covered(covered, params),
             "coverage": self._fraction(covered, params),
         }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark moves onto ground, bool ``(4,)``."""
-        return beside(params.ground, state)
+        return neighbours_in(params.ground, state)
 
-    def _covered(self, count: jax.Array, params: Params) -> jax.Array:
+    def _is_covered(self, count: jax.Array, params: Params) -> jax.Array:
         return count * GOAL[1] >= params.size * GOAL[0]
 
     def _fraction(self, cells: jax.Array, params: Params) -> jax.Array:
@@ -234,22 +238,6 @@ class MarsCoverage(Task[Params, State]):
             f"{GOAL[0] / GOAL[1]:.0%}. Open ways: {', '.join(legal)}.",
         ])  # fmt: skip
 
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return f"Answer with one word, the way to drive one cell: {', '.join(MOVES)}."
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """Return the action of a direction's name or number.
-
-        Raises:
-            ValueError: the text is neither.
-        """
-        return np.asarray(read_move(text), self.action_space.dtype)
-
-    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the name of the direction."""
-        return list(MOVES)[int(action)]
-
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Say what is in the way."""
         return f"there is rock to the {list(MOVES)[int(action)]}"
@@ -259,24 +247,24 @@ class MarsCoverage(Task[Params, State]):
         return f"at least {GOAL[0] / GOAL[1]:.0%} of the ground is covered"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, north up: ground (sand), rock (brown),
-        frontier (light), unknown (dark), lidar, rover.
-        """
+        """Draw the known map from above, north up, with the rover and its lidar."""
         is_known, ground = as_grid(state.known_cells), as_grid(params.ground)
         rover = (int(state.x), int(state.y), "royalblue")
         return draw_map(is_known, ground, [rover], self.picture_shape[0] // SIDE)
 
 
 def frontier(known_ground: jax.Array, known_cells: jax.Array) -> jax.Array:
-    """Return known ground with an unknown cell beside
-    it (Yamauchi 1997, doi:10.1109/CIRA.1997.613851).
+    """Return the known ground that has an unknown cell beside it.
+
+    Yamauchi 1997, doi:10.1109/CIRA.1997.613851.
     """
-    return known_ground & grid_bits.grown(~known_cells)
+    return known_ground & grid_bits.grow(~known_cells)
 
 
-def blocks(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Count the cells of a set in each block of the map about (x, y),
-    int32 ``(BLOCKS, BLOCKS)``, rows from below.
+def block_counts(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+    """Count the cells of a set in each block of the map about (x, y).
+
+    The counts are int32 ``(BLOCKS, BLOCKS)``, with the lowest row first.
     """
     padding = jnp.zeros(SIDE, cells.dtype)
     rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (y,), (2 * SIDE,))
@@ -292,20 +280,21 @@ def blocks(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
     return counts.reshape(BLOCKS, BLOCK, BLOCKS).sum(1)
 
 
-def beside(cells: jax.Array, state: State) -> jax.Array:
-    """Mark which of the four cells beside the rover are in the set,
-    bool ``(4,)`` in the order of the actions.
+def neighbours_in(cells: jax.Array, state: State) -> jax.Array:
+    """Mark which of the four cells beside the rover are in the set.
+
+    The marks are bool ``(4,)``, in the order of the actions.
     """
     padded = jnp.concatenate([jnp.zeros(1, cells.dtype), cells, jnp.zeros(1, cells.dtype)])
     rows = lax.dynamic_slice(padded, (state.y,), (3,))
     x = state.x.astype(jnp.uint32)
-    here = rows[1]
-    return jnp.stack([here >> x >> 1, rows[2] >> x, here << 1 >> x, rows[0] >> x]) & 1 == 1
+    own_row = rows[1]
+    return jnp.stack([own_row >> x >> 1, rows[2] >> x, own_row << 1 >> x, rows[0] >> x]) & 1 == 1
 
 
-NEARBY = 3
+GAIN_RADIUS = 3
 """Cells in each direction within which the player counts unknown cells: 49 at most."""
-EARLIEST = 48
+MAX_DETOUR = 48
 """Steps that the most promising frontier may be farther away than others."""
 
 
@@ -340,24 +329,26 @@ class FrontierUtility(NamedTuple):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the first step of the best way: a wave over known ground, up to the rover, that
-        frontiers join one after another, those with the largest gain first.
+        """Return the first step of the best way.
+
+        A wave spreads over known ground until it reaches the rover. Frontiers join it one after
+        another, those with the largest gain first.
         """
         state: State = view.state
         known_ground = state.known_cells & view.params.ground
         edge = frontier(known_ground, state.known_cells)
-        gain = terrain.box_counts(~state.known_cells, NEARBY)
+        gain = terrain.box_counts(~state.known_cells, GAIN_RADIUS)
 
-        def coming(wave: tuple[jax.Array, jax.Array]) -> jax.Array:
+        def is_coming(wave: tuple[jax.Array, jax.Array]) -> jax.Array:
             cells, time = wave
-            return (time < SIDE * SIDE) & ~beside(cells, state).any()
+            return (time < SIDE * SIDE) & ~neighbours_in(cells, state).any()
 
         def spread(wave: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             cells, time = wave
-            farther = jnp.maximum(EARLIEST - time, 0).astype(jnp.float32)
+            farther = jnp.maximum(MAX_DETOUR - time, 0).astype(jnp.float32)
             min_gain = jnp.ceil((farther / self.weight) ** (1 / self.power)).astype(jnp.int32)
-            joining = edge & terrain.at_least(gain, min_gain)
-            return grid_bits.grown(cells) & known_ground | joining, time + 1
+            joining = edge & terrain.select_at_least(gain, min_gain)
+            return grid_bits.grow(cells) & known_ground | joining, time + 1
 
-        cells, _ = lax.while_loop(coming, spread, (jnp.zeros_like(edge), jnp.int32(0)))
-        return jnp.argmax(beside(cells, state)).astype(jnp.int32), memory
+        cells, _ = lax.while_loop(is_coming, spread, (jnp.zeros_like(edge), jnp.int32(0)))
+        return jnp.argmax(neighbours_in(cells, state)).astype(jnp.int32), memory

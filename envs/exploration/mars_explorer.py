@@ -62,9 +62,9 @@ from rlbench_suite.numerics.reductions import union
 from ..shared import grid_bits
 from ..shared.grid_bits import SIDE
 from . import mars_coverage
-from .compass import MOVES, read_move
+from .compass import MOVES, CompassMoves
 from .known_map import as_grid, draw_map, map_lines
-from .ray_lidar import INSIDE, MAP, seen_from
+from .ray_lidar import INSIDE, MAP, visible_cells
 
 WAYS = {name: MOVES[name] for name in ("east", "west", "north", "south")}
 """Steps in x and y, in the order of the actions."""
@@ -74,14 +74,18 @@ GOAL = (19, 20)
 """Part of all cells that must be exceeded, as numerator and denominator."""
 PRIZE = 400
 """Reward of the goal, and price of a crash."""
-STEP_COST, PEER_STEP_COST = 1.0, 0.2
+STEP_COST = 1.0
+"""Reward that a step costs."""
+PEER_STEP_COST = 0.2
+"""Reward that a step costs in MarsExplorer."""
 FREE, ROCK, ROVER, PEER_ROVER = 0.3, 1.0, 0.6, 0.5
 """Numbers in an observation; the last one in MarsExplorer after the first step."""
 FIRST_COUNTED = np.where(np.arange(SIDE) % 2 == 0, sum(1 << x for x in range(0, MAP, 4)), 0).astype(
     np.uint32
 )
-"""Cells whose number of rock decides between training and test;
-a boulder holds one at half of its places.
+"""Cells whose number of rock decides between training and test.
+
+A boulder holds one of them at half of its places.
 """
 
 
@@ -107,7 +111,7 @@ class State(NamedTuple):
     """bool: a step has passed."""
 
 
-class MarsExplorer(Task[Params, State]):
+class MarsExplorer(CompassMoves, Task[Params, State]):
     """The task of this file's docstring."""
 
     measures: ClassVar[dict[str, str]] = {
@@ -115,6 +119,7 @@ class MarsExplorer(Task[Params, State]):
         "crashed": "whether the rover drove into rock or off the map",
     }
     picture_shape = (336, 336, 3)
+    moves = WAYS
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -139,16 +144,16 @@ class MarsExplorer(Task[Params, State]):
             _, rock = carry
             return grid_bits.count(rock & FIRST_COUNTED) % 2 != split
 
-        def again(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        def draw_again(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             return carry[0] + 1, draw(carry[0] + 1)
 
-        _, rock = lax.while_loop(other_split, again, (jnp.int32(0), draw(jnp.int32(0))))
+        _, rock = lax.while_loop(other_split, draw_again, (jnp.int32(0), draw(jnp.int32(0))))
         return Params(~rock & INSIDE)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start in the corner, after a first look around."""
         corner = jnp.int32(0)
-        known_cells = seen_from(params.ground, corner, corner, bugs=self.bugs)
+        known_cells = visible_cells(params.ground, corner, corner, bugs=self.bugs)
         return State(corner, corner, known_cells, jnp.bool_(False), jnp.bool_(False))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -159,7 +164,7 @@ class MarsExplorer(Task[Params, State]):
         row = params.ground[jnp.clip(y, 0, MAP - 1)]
         free = inside & (row >> jnp.clip(x, 0, MAP - 1).astype(jnp.uint32) & 1 == 1)
         x, y = jnp.where(free, x, state.x), jnp.where(free, y, state.y)
-        known_cells = state.known_cells | seen_from(params.ground, x, y, bugs=self.bugs)
+        known_cells = state.known_cells | visible_cells(params.ground, x, y, bugs=self.bugs)
         return State(x, y, known_cells, ~free, jnp.bool_(True))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -173,11 +178,11 @@ class MarsExplorer(Task[Params, State]):
             jnp.where(free, self.dtype.type(FREE), self.dtype.type(ROCK)),
             self.dtype.type(0),
         )
-        here = (columns[:, None] == state.x) & (columns == state.y)
+        is_rover = (columns[:, None] == state.x) & (columns == state.y)
         rover = jnp.where(
             state.moved & self.bugs, self.dtype.type(PEER_ROVER), self.dtype.type(ROVER)
         )
-        return jnp.where(here, rover, cells_in_view)[..., None]
+        return jnp.where(is_rover, rover, cells_in_view)[..., None]
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the map."""
@@ -194,27 +199,31 @@ class MarsExplorer(Task[Params, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return the cells newly seen, the cost of a step,
-        the prize of the goal and the price of a crash.
-        """
-        before, after = grid_bits.count(state.known_cells), grid_bits.count(next_state.known_cells)
-        prize = PRIZE * (_covered(after) & ~_covered(before)) - PRIZE * next_state.crashed
-        new = (after - before).astype(self.dtype)
+        """Return the newly seen cells, the cost of a step, the prize and the price of a crash."""
+        previous_count, next_count = (
+            grid_bits.count(state.known_cells),
+            grid_bits.count(next_state.known_cells),
+        )
+        prize = (
+            PRIZE * (_is_covered(next_count) & ~_is_covered(previous_count))
+            - PRIZE * next_state.crashed
+        )
+        new_cells = (next_count - previous_count).astype(self.dtype)
         if self.bugs:
             return jnp.where(
-                prize == 0, new - self.dtype.type(PEER_STEP_COST), prize.astype(self.dtype)
+                prize == 0, new_cells - self.dtype.type(PEER_STEP_COST), prize.astype(self.dtype)
             )
-        return new - self.dtype.type(STEP_COST) + prize.astype(self.dtype)
+        return new_cells - self.dtype.type(STEP_COST) + prize.astype(self.dtype)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached or the rover has crashed."""
-        return _covered(grid_bits.count(state.known_cells)) | state.crashed
+        return _is_covered(grid_bits.count(state.known_cells)) | state.crashed
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, the coverage, and whether the rover has crashed."""
         count = grid_bits.count(state.known_cells)
         coverage = count.astype(self.dtype) / self.dtype.type(MAP**2)
-        return {"success": _covered(count), "coverage": coverage, "crashed": state.crashed}
+        return {"success": _is_covered(count), "coverage": coverage, "crashed": state.crashed}
 
     # -- text and pixels ---------------------------------------------------------------------------
 
@@ -230,22 +239,6 @@ class MarsExplorer(Task[Params, State]):
             "ends the episode at a loss.",
         ])  # fmt: skip
 
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return f"Answer with one word, the way to drive one cell: {', '.join(WAYS)}."
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """Return the action of a direction's name or number.
-
-        Raises:
-            ValueError: the text is neither.
-        """
-        return np.asarray(read_move(text, WAYS), self.action_space.dtype)
-
-    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the name of the direction."""
-        return list(WAYS)[int(action)]
-
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Name the goal or the crash."""
         if info["success"]:
@@ -253,17 +246,16 @@ class MarsExplorer(Task[Params, State]):
         return "the rover drove into rock or off the map"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, north up: free (sand), rock (brown),
-        frontier (light), not seen (dark), lidar, rover.
-        """
+        """Draw the seen part of the map from above, north up, with the rover and its lidar."""
         is_known, ground = as_grid(state.known_cells, MAP), as_grid(params.ground, MAP)
         rover = (int(state.x), int(state.y), "royalblue")
         return draw_map(is_known, ground, [rover], self.picture_shape[0] // MAP)
 
 
 def boulders(bits: jax.Array) -> jax.Array:
-    """Place boulders of 2 x 2 cells, two words of random bits each;
-    return the rock, uint32 ``(32,)``.
+    """Place boulders of 2 x 2 cells, and return the rock, uint32 ``(32,)``.
+
+    Each boulder takes two words of random bits.
     """
     column, row = 1 + ((bits >> 16) * CORNERS >> 16).reshape(2, -1)
     above = np.arange(SIDE, dtype=np.uint32) - row[:, None]
@@ -275,14 +267,15 @@ def goal_cells() -> int:
     return MAP**2 * GOAL[0] // GOAL[1] + 1
 
 
-def _covered(count: jax.Array) -> jax.Array:
+def _is_covered(count: jax.Array) -> jax.Array:
     return count >= goal_cells()
 
 
 @privileged_player
 class MapFrontier(NamedTuple):
-    """Frontier-based exploration as in ``MarsCoverage``:
-    towards the frontier that is worth its way.
+    """Frontier-based exploration as in ``MarsCoverage``, with weights for this map.
+
+    It drives towards the frontier that is worth its way.
 
     Frontiers by cost and by utility are MarsExplorer's own baselines;
     :class:`.mars_coverage.FrontierUtility` weighs both, here with the best of six pairs of numbers

@@ -60,7 +60,7 @@ from ..shared.grid_bits import SIDE
 from . import relief, terrain
 from .compass import MOVES, read_move
 from .known_map import as_grid, draw_map, map_lines
-from .mars_coverage import BLOCKS, GOAL, MANY, NEARBY, blocks, frontier
+from .mars_coverage import BLOCKS, FULL_BLOCK_CELLS, GAIN_RADIUS, GOAL, block_counts, frontier
 from .terrain import RANGE, WINDOW
 
 WAYS = {"stay": (0, 0), **MOVES}
@@ -139,14 +139,14 @@ class MarsFleet(Task[Params, State]):
         self.reward_space = self.box(np.full(n, -STEP_COST), 2)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw caves of the split, and hills;
-        the ground is the largest region that rovers can drive.
-        """
+        """Draw caves of the split and hills; the ground is the largest region open to rovers."""
         bits = self.bits(key, 4 * SIDE + sum(relief.NODES))
         cave = terrain.random_ground(bits[: 4 * SIDE].reshape(4, SIDE), DENSITY, split == 1)
         heights = relief.random_heights(bits[4 * SIDE :], self.relief)
         east, north = relief.ways(cave, heights)
-        ground = terrain.largest_region(cave, lambda cell, _: relief.reached(cell, east, north))
+        ground = terrain.largest_region(
+            cave, lambda cell, _: relief.connected_cells(cell, east, north)
+        )
         return Params(cave, ground, grid_bits.count(ground), heights, east, north)
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -155,9 +155,9 @@ class MarsFleet(Task[Params, State]):
         n = jnp.minimum(
             jnp.floor(u * params.size.astype(self.dtype)).astype(jnp.int32), params.size - 1
         )
-        x, y = grid_bits.nth(params.ground, n)
+        x, y = grid_bits.nth_cell(params.ground, n)
         x, y, battery = (jnp.full(self.card.agents, value, jnp.int32) for value in (x, y, CHARGE))
-        return State(Rover(x, y, battery), terrain.seen_from(params.open, x[0], y[0]))
+        return State(Rover(x, y, battery), terrain.visible_cells(params.open, x[0], y[0]))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move, pay the energy, then look."""
@@ -170,7 +170,7 @@ class MarsFleet(Task[Params, State]):
         battery = jnp.maximum(rovers.battery - jnp.where(action == 0, 0, used), 0)
         known_cells = state.known_cells
         for i in range(self.card.agents):
-            known_cells = known_cells | terrain.seen_from(params.open, x[i], y[i])
+            known_cells = known_cells | terrain.visible_cells(params.open, x[i], y[i])
         return State(Rover(x, y, battery), known_cells)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -184,27 +184,30 @@ class MarsFleet(Task[Params, State]):
         rovers = [Rover(*(values[i] for values in state.rovers)) for i in range(count)]
         for i, rover in enumerate(rovers):
             x, y = rover.x, rover.y
-            near = [
+            windows = [
                 terrain.window(cells, x, y)[:, None] >> columns & 1 == 1
                 for cells in (known_open, known_rock, state.known_cells)
             ]
             rise = lax.dynamic_slice(heights, (y, x), (WINDOW, WINDOW)) - params.heights[y, x]
-            rise = jnp.where(near[2], jnp.clip(rise, -STEEP_VIEW, STEEP_VIEW), 0)
+            rise = jnp.where(windows[2], jnp.clip(rise, -STEEP_VIEW, STEEP_VIEW), 0)
             teammates = (rovers[(i + k) % count] for k in range(1, count))
             rows.append(
                 jnp.concatenate([
-                    *(values.ravel().astype(self.dtype) for values in near[:2]),
-                    self._scaled(rise.ravel(), STEEP_VIEW),
-                    self._scaled(jnp.minimum(blocks(edge, x, y), MANY).ravel(), MANY),
+                    *(values.ravel().astype(self.dtype) for values in windows[:2]),
+                    self._scale(rise.ravel(), STEEP_VIEW),
+                    self._scale(
+                        jnp.minimum(block_counts(edge, x, y), FULL_BLOCK_CELLS).ravel(),
+                        FULL_BLOCK_CELLS,
+                    ),
                     self.stack(
-                        *self._scaled_position(x, y),
-                        self._scaled(rover.battery, CHARGE),
+                        *self._scale_position(x, y),
+                        self._scale(rover.battery, CHARGE),
                         covered,
                     ),
                     *(
                         self.stack(
-                            *self._scaled_position(teammate.x - x, teammate.y - y),
-                            self._scaled(teammate.battery, CHARGE),
+                            *self._scale_position(teammate.x - x, teammate.y - y),
+                            self._scale(teammate.battery, CHARGE),
                         )
                         for teammate in teammates
                     ),
@@ -212,10 +215,10 @@ class MarsFleet(Task[Params, State]):
             )  # fmt: skip
         return jnp.stack(rows)
 
-    def _scaled_position(self, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return self._scaled(x, SIDE - 1), self._scaled(y, SIDE - 1)
+    def _scale_position(self, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return self._scale(x, SIDE - 1), self._scale(y, SIDE - 1)
 
-    def _scaled(self, number: jax.Array, unit: int) -> jax.Array:
+    def _scale(self, number: jax.Array, unit: int) -> jax.Array:
         return number.astype(self.dtype) * self.dtype.type(1 / unit)
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -251,7 +254,7 @@ class MarsFleet(Task[Params, State]):
                     "[row from below, column]: cells of frontier in each block of the map about "
                     "the rover"
                 ),
-                f"{MANY} cells",
+                f"{FULL_BLOCK_CELLS} cells",
                 block_map,
             ),
             Component("x", "cells from the western edge to the rover", edge),
@@ -269,35 +272,42 @@ class MarsFleet(Task[Params, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return newly covered ground, the cost of a step,
-        and the prize of the goal, for each rover the same.
+        """Return newly covered ground minus the cost of a step, plus the prize of the goal.
+
+        It is the same for each rover.
         """
-        before, after = (
+        previous_count, next_count = (
             grid_bits.count(cells & params.ground)
             for cells in (state.known_cells, next_state.known_cells)
         )
-        at_goal = _covered(after, params) & ~_covered(before, params)
-        team = self._fraction(after - before, params) - self.dtype.type(STEP_COST) + at_goal
+        at_goal = _is_covered(next_count, params) & ~_is_covered(previous_count, params)
+        team = (
+            self._fraction(next_count - previous_count, params)
+            - self.dtype.type(STEP_COST)
+            + at_goal
+        )
         return jnp.broadcast_to(team, (self.card.agents,))
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the goal is reached."""
-        return _covered(grid_bits.count(state.known_cells & params.ground), params)
+        return _is_covered(grid_bits.count(state.known_cells & params.ground), params)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, the coverage, the energy used, and the number of stranded rovers."""
         covered = grid_bits.count(state.known_cells & params.ground)
         used = (CHARGE - state.rovers.battery).sum().astype(self.dtype)
         return {
-            "success": _covered(covered, params),
+            "success": _is_covered(covered, params),
             "coverage": self._fraction(covered, params),
             "energy": used * self.dtype.type(relief.UNIT / 1000),
             "stranded": (state.rovers.battery < relief.ROLLING).sum().astype(jnp.int32),
         }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
-        """Mark standing, and ways that are not too steep
-        and for which the battery suffices, bool ``(5 * rovers,)``.
+        """Mark what each rover can do, bool ``(5 * rovers,)``.
+
+        It can always stand. It can go ways that are not too steep and for which its battery
+        suffices.
         """
         masks = []
         for i in range(self.card.agents):
@@ -311,9 +321,7 @@ class MarsFleet(Task[Params, State]):
     # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """Draw the known part of the map in letters,
-        and the heights in digits; tell of each rover.
-        """
+        """Draw the known map in letters and its heights in digits, and describe each rover."""
         is_known, free = as_grid(state.known_cells), as_grid(params.open)
         x, y, battery = (np.asarray(values).tolist() for values in state.rovers)
         covered = sum(
@@ -333,7 +341,7 @@ class MarsFleet(Task[Params, State]):
             *map_lines(is_known, free, {str(i + 1): (x[i], y[i]) for i in range(self.card.agents)}),
             "Heights in steps of 0.4 m (0 to 9, then a to z for 10 to 35). A cell costs "
             f"{relief.ROLLING} units of energy and 1 for each step up; more than "
-            f"{relief.STEEPEST} steps are too steep:",
+            f"{relief.MAX_RISE} steps are too steep:",
             *("".join(row) for row in heights[::-1]),
             *rovers,
             f"{covered / int(params.size):.1%} of the ground that can be reached is covered, the "
@@ -381,11 +389,11 @@ class MarsFleet(Task[Params, State]):
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
         """Return the names of the actions."""
-        return " ".join(list(WAYS)[int(each)] for each in action)
+        return " ".join(list(WAYS)[int(move)] for move in action)
 
     def why_illegal(self, action: np.ndarray, state: State, params: Params) -> str:
         """Name the first rover that cannot go its way, and its open ways."""
-        names = [list(WAYS)[int(each)] for each in action]
+        names = [list(WAYS)[int(move)] for move in action]
         ways = [self._open_ways(i, state, params) for i in range(self.card.agents)]
         i = next(i for i, name in enumerate(names) if name not in ways[i])
         return (
@@ -398,8 +406,9 @@ class MarsFleet(Task[Params, State]):
         return f"at least {GOAL[0] / GOAL[1]:.0%} of the ground is covered"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, north up: ground, the higher the lighter,
-        rock (brown), frontier, unknown (dark), rovers.
+        """Draw the known map from above, north up, with the rovers and their lidars.
+
+        The higher the ground, the lighter it is.
         """
         is_known, free = as_grid(state.known_cells), as_grid(params.open)
         x, y, _ = (np.asarray(values).tolist() for values in state.rovers)
@@ -413,35 +422,34 @@ def legal_moves(rover: Rover, params: Params) -> jax.Array:
     """Mark the ways that a rover can take, bool ``(4,)`` in the order of the moves."""
     x, y = rover.x, rover.y
 
-    def begins(ways: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+    def is_open_from(ways: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
         return ways[y] >> x.astype(jnp.uint32) & 1 == 1
 
     # Cells of the outer ring are rock, so no rover stands on the edge.
     drivable = jnp.stack([
-        begins(params.east, x, y), begins(params.north, x, y),
-        begins(params.east, x - 1, y), begins(params.north, x, y - 1),
+        is_open_from(params.east, x, y), is_open_from(params.north, x, y),
+        is_open_from(params.east, x - 1, y), is_open_from(params.north, x, y - 1),
     ])  # fmt: skip
     steps = np.array(list(MOVES.values()), np.int32)
     there = params.heights[y + steps[:, 1], x + steps[:, 0]]
     return drivable & (relief.energy(params.heights[y, x], there) <= rover.battery)
 
 
-def _covered(count: jax.Array, params: Params) -> jax.Array:
+def _is_covered(count: jax.Array, params: Params) -> jax.Array:
     return count * GOAL[1] >= params.size * GOAL[0]
 
 
 UNREACHABLE = 2**14
 """Larger than eight times the energy of every way that matters; sums with it fit int16."""
-APART = 6
-"""Cells, along the longer axis, within which the frontier
-that a rover drives to makes others worth less.
-"""
+CLAIM_RADIUS = 6
+"""Cells, along the longer axis, within which an assigned frontier lowers the worth of others."""
 
 
 @privileged_player
 class CoordinatedFrontiers(NamedTuple):
-    """Coordinated exploration (Burgard et al. 2005, section III):
-    each rover drives to a frontier of its own.
+    """Coordinated exploration, in which each rover drives to a frontier of its own.
+
+    It is section III of Burgard et al. 2005.
 
     Every frontier cell has a utility and, for each rover, a cost: the energy of the cheapest way
     over known ground. The pair of rover and frontier with the best utility minus cost is assigned
@@ -474,7 +482,7 @@ class CoordinatedFrontiers(NamedTuple):
         edge = _grid(frontier(known_open, state.known_cells))
         unknown = sum(
             _grid(plane) << i
-            for i, plane in enumerate(terrain.box_counts(~state.known_cells, NEARBY))
+            for i, plane in enumerate(terrain.box_counts(~state.known_cells, GAIN_RADIUS))
         )
         worth = (self.weight * unknown).astype(jnp.int32)
         possible = (edge == 1) & (cost <= state.rovers.battery[:, None, None])
@@ -490,15 +498,18 @@ class CoordinatedFrontiers(NamedTuple):
             action = jnp.where(assigned, first[rover, cell // SIDE, cell % SIDE], action)
             possible = possible & ~assigned[:, None, None]
             away = jnp.maximum(abs(axis[:, None] - cell // SIDE), abs(axis - cell % SIDE))
-            worth = jnp.where(reachable, worth * jnp.minimum(away, APART) // APART, worth)
+            worth = jnp.where(
+                reachable, worth * jnp.minimum(away, CLAIM_RADIUS) // CLAIM_RADIUS, worth
+            )
         return action, memory
 
 
 def cheapest_ways(
     rovers: Rover, known_open: jax.Array, params: Params
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the energy of the cheapest way over some cells
-    from each rover to each cell, and the way's first action.
+    """Return the energy of the cheapest way from each rover to each cell, and its first action.
+
+    Ways lead over the cells of ``known_open``.
 
     Bellman and Ford's relaxation of all cells at once. Eight times the energy plus the first action
     is one number, so the least one holds both. Cells that cannot be reached cost ``UNREACHABLE /
@@ -506,7 +517,7 @@ def cheapest_ways(
     """
     heights = params.heights
     east = _grid(params.east & known_open & known_open >> 1) == 1
-    north = _grid(params.north & known_open & grid_bits.above(known_open)) == 1
+    north = _grid(params.north & known_open & grid_bits.shift_down(known_open)) == 1
     # For each move the cells from which it is open.
     leaving = [east, north, jnp.roll(east, 1, 1), jnp.roll(north, 1, 0)]
     # By the cell in which a way ends: whether it is open, and eight times its energy. Nothing is
@@ -516,8 +527,8 @@ def cheapest_ways(
         paid = 8 * relief.energy(heights, jnp.roll(heights, (-dy, -dx), (0, 1))).astype(jnp.int16)
         arriving.append((jnp.roll(is_open, (dy, dx), (0, 1)), jnp.roll(paid, (dy, dx), (0, 1))))
     rows = np.arange(SIDE)
-    here = (rows[:, None] == rovers.y[:, None, None]) & (rows == rovers.x[:, None, None])
-    start = jnp.where(here, 0, UNREACHABLE).astype(jnp.int16)
+    is_start = (rows[:, None] == rovers.y[:, None, None]) & (rows == rovers.x[:, None, None])
+    start = jnp.where(is_start, 0, UNREACHABLE).astype(jnp.int16)
 
     def relax(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         best, _ = state
@@ -525,10 +536,12 @@ def cheapest_ways(
         for action, ((dx, dy), (is_open, paid)) in enumerate(
             zip(MOVES.values(), arriving, strict=True), start=1
         ):
-            before = jnp.roll(best, (dy, dx), (1, 2))
+            previous = jnp.roll(best, (dy, dx), (1, 2))
             relaxed = jnp.minimum(
                 relaxed,
-                jnp.where(is_open, before + paid + jnp.where(before == 0, action, 0), UNREACHABLE),
+                jnp.where(
+                    is_open, previous + paid + jnp.where(previous == 0, action, 0), UNREACHABLE
+                ),
             )
         return relaxed, (relaxed != best).any()
 

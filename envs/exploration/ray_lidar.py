@@ -1,5 +1,4 @@
-"""The lidar of MarsExplorer: rays from the rover's cell, on sets of cells
-(:mod:`rlbench_suite.envs.shared.grid_bits`).
+"""The lidar of MarsExplorer: rays from the rover's cell, on sets of cells of ``shared/grid_bits``.
 
 There are 32 rays at equal angles, the first along x, each sampled at 200 points from the rover to 6
 cells away. A sample lies in the cell whose centre is nearest.
@@ -34,11 +33,12 @@ INSIDE = np.where(np.arange(32) < MAP, 2**MAP - 1, 0).astype(np.uint32)
 """The cells of the map, uint32 ``(32,)``."""
 
 
-def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array, *, bugs: bool) -> jax.Array:
-    """Return the cells, ground and rock, that the rays from (x, y) reach;
-    the outer ring of the map is ground.
+def visible_cells(ground: jax.Array, x: jax.Array, y: jax.Array, *, bugs: bool) -> jax.Array:
+    """Return the cells, ground and rock, that the rays from (x, y) reach.
+
+    The outer ring of the map is ground.
     """
-    rock = _in_pairs(window(~ground & INSIDE, x, y))
+    rock = _pack_row_pairs(window(~ground & INSIDE, x, y))
     ends, visible = (
         (_BUGGY_ENDS, jnp.asarray(_BUGGY_VISIBLE)[x & 1, y & 1])
         if bugs
@@ -46,34 +46,35 @@ def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array, *, bugs: bool) -> j
     )
     open_still, sets = jnp.ones(RAYS, bool), jnp.zeros(visible.shape[::2], visible.dtype)
     for index in range(ends.shape[1]):
-        here = ((rock & ends[:, index]) != 0).any(-1) & open_still
-        sets = sets | jnp.where(here[:, None], visible[:, index], 0)
-        open_still = open_still & ~here
+        is_end = ((rock & ends[:, index]) != 0).any(-1) & open_still
+        sets = sets | jnp.where(is_end[:, None], visible[:, index], 0)
+        open_still = open_still & ~is_end
     words = union(sets | jnp.where(open_still[:, None], visible[:, -1], 0))
     rows = jnp.stack([words & 0xFFFF, words >> 16], 1).reshape(-1)[:WINDOW]
     if bugs:
-        rows = _moved_inside(rows, x, y)
+        rows = _move_inside(rows, x, y)
     return from_window(rows, x, y) & INSIDE
 
 
-def _in_pairs(rows: jax.Array) -> jax.Array:
+def _pack_row_pairs(rows: jax.Array) -> jax.Array:
     """Put two rows of a window into a word, uint32 ``(7,)``."""
     rows = jnp.concatenate([rows, jnp.zeros(1, rows.dtype)])
     return rows[0::2] | rows[1::2] << 16
 
 
-def _moved_inside(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Move the cells of a window about (x, y)
-    that lie outside the map to the nearest cell inside.
+def _move_inside(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+    """Move the cells of a window that lie outside the map to the nearest cell inside.
+
+    The window is centred at (x, y).
     """
     first, last = (
         jnp.clip(edge + RANGE, 0, WINDOW - 1).astype(jnp.uint32) for edge in (-x, MAP - 1 - x)
     )
-    before, after = (jnp.uint32(1) << first) - 1, ~((jnp.uint32(2) << last) - 1)
+    columns_before, columns_after = (jnp.uint32(1) << first) - 1, ~((jnp.uint32(2) << last) - 1)
     rows = (
         rows
-        | ((rows & before) != 0).astype(jnp.uint32) << first
-        | ((rows & after) != 0).astype(jnp.uint32) << last
+        | ((rows & columns_before) != 0).astype(jnp.uint32) << first
+        | ((rows & columns_after) != 0).astype(jnp.uint32) << last
     )
     lowest, highest = (jnp.clip(edge + RANGE, 0, WINDOW - 1) for edge in (-y, MAP - 1 - y))
     row = np.arange(WINDOW)
@@ -88,10 +89,8 @@ def _samples(x: int, y: int, length: float) -> np.ndarray:
     return (np.linspace([x, y], ends, SAMPLES, axis=1).round() - [x, y]).astype(int)
 
 
-def _packed(cells: np.ndarray) -> np.ndarray:
-    """Return the set of some cells about the rover,
-    ``(n, 2)``, as uint32 ``(7,)``, two rows a word.
-    """
+def _pack(cells: np.ndarray) -> np.ndarray:
+    """Pack cells about the rover, ``(n, 2)``, into a set, uint32 ``(7,)`` of two rows a word."""
     words = np.zeros((WINDOW + 1) // 2, np.uint32)
     columns, rows = cells.T + RANGE
     np.bitwise_or.at(
@@ -101,8 +100,9 @@ def _packed(cells: np.ndarray) -> np.ndarray:
 
 
 def _rays() -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each ray, the sets of one cell at which it may end,
-    and the sets that it shows if it ends there.
+    """Return for each ray the cells at which it may end, and what it shows if it ends there.
+
+    All of them are sets of cells about the rover; a set of ends holds one cell.
 
     Their shapes are ``(RAYS, places, 7)`` and ``(RAYS, places + 1, 7)``; the last set is that of a
     ray without rock.
@@ -111,11 +111,9 @@ def _rays() -> tuple[np.ndarray, np.ndarray]:
         np.array(list(dict.fromkeys(map(tuple, ray.tolist())))) for ray in _samples(0, 0, RANGE)
     ]
     num_ends = max(map(len, paths)) - 1
-    ends = [
-        [_packed(path[index : index + 1]) for index in range(1, num_ends + 1)] for path in paths
-    ]
+    ends = [[_pack(path[index : index + 1]) for index in range(1, num_ends + 1)] for path in paths]
     visible = [
-        [_packed(path[: index + 1]) for index in [*range(1, num_ends + 1), num_ends]]
+        [_pack(path[: index + 1]) for index in [*range(1, num_ends + 1), num_ends]]
         for path in paths
     ]
     return np.array(ends), np.array(visible)
@@ -128,19 +126,18 @@ def _buggy_rays() -> tuple[np.ndarray, np.ndarray]:
     """
     distances = range(1, RANGE)
     ends = [
-        [_packed(ray[np.floor(np.hypot(*ray.T)) == distance]) for distance in distances]
+        [_pack(ray[np.floor(np.hypot(*ray.T)) == distance]) for distance in distances]
         for ray in _samples(0, 0, RANGE)
     ]
     lengths = [*(distance + 0.5 for distance in distances), float(RANGE)]
+
+    def visible_from(x: int, y: int) -> np.ndarray:
+        return np.stack([[_pack(ray) for ray in _samples(x, y, length)] for length in lengths], 1)
+
     # Rounding to even needs the sign of real places: the first two cells from the edge whose rays
     # stay positive.
-    visible = [
-        [
-            np.stack([[_packed(ray) for ray in _samples(x, y, length)] for length in lengths], 1)
-            for y in (RANGE, RANGE + 1)
-        ]
-        for x in (RANGE, RANGE + 1)
-    ]
+    places = (RANGE, RANGE + 1)
+    visible = [[visible_from(x, y) for y in places] for x in places]
     return np.array(ends), np.array(visible)
 
 

@@ -1,5 +1,4 @@
-"""Hills on a grid of cells: heights, ways between cells that are not too steep,
-and the energy that they cost.
+"""Hills on a grid of cells, the ways between cells that are not too steep, and their energy.
 
 All numbers are integers, so that terrain and energy are the same on every processor. Heights count
 in steps of 0.4 m, energy in what lifts a rover by one step. With cells of 4 m, a rover of 185 kg
@@ -19,11 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..shared.grid_bits import SIDE, above, below
+from ..shared.grid_bits import SIDE, shift_down, shift_up
 
 ROLLING = 2
 """Energy of a level cell, in units."""
-STEEPEST = 2
+MAX_RISE = 2
 """Largest difference of height between cells beside each other that a rover takes."""
 UNIT = 185 * 3.71 * 0.4
 """Energy that lifts a rover by one step of height, J."""
@@ -33,8 +32,9 @@ NODES = (SIDE // COARSE + 1) ** 2, (SIDE // FINE + 1) ** 2
 
 
 def _weights(spacing: int) -> np.ndarray:
-    """Return the weights of the nodes of a lattice in each cell along an axis,
-    int32 ``(SIDE, nodes)``, sum spacing.
+    """Return the weights of a lattice's nodes in each cell along an axis.
+
+    They are int32 ``(SIDE, nodes)``, and those of a cell sum to ``spacing``.
     """
     cells, nodes = np.arange(SIDE)[:, None], spacing * np.arange(SIDE // spacing + 1)
     return np.maximum(spacing - abs(cells - nodes), 0).astype(np.int32)
@@ -60,21 +60,19 @@ def random_heights(bits: jax.Array, relief: int) -> jax.Array:
 
 
 def ways(ground: jax.Array, heights: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the cells from which one can drive to the east,
-    and to the north, and back: sets of cells.
-    """
-    flat_x = jnp.abs(heights[:, 1:] - heights[:, :-1]) <= STEEPEST
-    flat_y = jnp.abs(heights[1:] - heights[:-1]) <= STEEPEST
-    east = _as_set(jnp.pad(flat_x, ((0, 0), (0, 1))))
-    north = _as_set(jnp.pad(flat_y, ((0, 1), (0, 0))))
-    return east & ground & ground >> 1, north & ground & above(ground)
+    """Return the sets of cells from which one can drive to the east and back, and to the north."""
+    flat_x = jnp.abs(heights[:, 1:] - heights[:, :-1]) <= MAX_RISE
+    flat_y = jnp.abs(heights[1:] - heights[:-1]) <= MAX_RISE
+    east = _pack_grid(jnp.pad(flat_x, ((0, 0), (0, 1))))
+    north = _pack_grid(jnp.pad(flat_y, ((0, 1), (0, 0))))
+    return east & ground & ground >> 1, north & ground & shift_down(ground)
 
 
-def _as_set(grid: jax.Array) -> jax.Array:
+def _pack_grid(grid: jax.Array) -> jax.Array:
     return (grid.astype(jnp.uint32) << np.arange(SIDE, dtype=np.uint32)).sum(1, dtype=jnp.uint32)
 
 
-def reached(seed: jax.Array, east: jax.Array, north: jax.Array) -> jax.Array:
+def connected_cells(seed: jax.Array, east: jax.Array, north: jax.Array) -> jax.Array:
     """Return all cells that some cells are connected with by ways."""
 
     def spread(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -83,14 +81,14 @@ def reached(seed: jax.Array, east: jax.Array, north: jax.Array) -> jax.Array:
             cells
             | (cells & east) << 1
             | cells >> 1 & east
-            | below(cells & north)
-            | above(cells) & north
+            | shift_up(cells & north)
+            | shift_down(cells) & north
         )
         return wider, (wider != cells).any()
 
     return lax.while_loop(lambda state: state[1], spread, (seed, jnp.bool_(True)))[0]
 
 
-def energy(here: jax.Array, there: jax.Array) -> jax.Array:
+def energy(height: jax.Array, next_height: jax.Array) -> jax.Array:
     """Return the energy of a way between cells of these heights, in units."""
-    return ROLLING + jnp.maximum(there - here, 0)
+    return ROLLING + jnp.maximum(next_height - height, 0)

@@ -1,5 +1,4 @@
-"""The reference player of ``TemporalLogic``:
-goes from region to region by short simulations over maps of distances.
+"""The reference player of ``TemporalLogic``: short simulations over maps of distances to regions.
 
 At the start of an episode it plans the order of regions and the ways to them
 (``shared/temporal_logic/plan.py``). At each step it simulates some settings of pedals and wheel for
@@ -29,9 +28,9 @@ from ..shared.temporal_logic.plan import (
     map_spacing,
 )
 from .temporal_logic import (
-    HARDEST,
-    RADIUS,
-    SHARPEST,
+    MAX_ACCELERATION,
+    MAX_STEERING,
+    REGION_RADIUS,
     SIDE,
     STEP,
     Params,
@@ -45,7 +44,7 @@ SPACING = map_spacing(SIDE)
 """m between points of the map."""
 SETTINGS = np.array(list(itertools.product((1.0, 0.35, -0.35), np.linspace(-1, 1, 9))))
 """Speed as a part of the wanted one, and steering, ``(27, 2)``."""
-LOOK = 8
+LOOK_AHEAD_STEPS = 8
 """Steps of a simulation."""
 
 
@@ -73,7 +72,7 @@ class SpecificationDriver(NamedTuple):
             (params.region_x, params.region_y),
             (params.hazard_x, params.hazard_y, params.hazard_radius),
             side=SIDE,
-            radius=RADIUS,
+            radius=REGION_RADIUS,
             room=0.25,
         )
 
@@ -86,35 +85,42 @@ class SpecificationDriver(NamedTuple):
         def depth(stage: jax.Array) -> jax.Array:
             goal = memory.order[jnp.minimum(stage, 2)]
             x, y = params.region_x[goal], params.region_y[goal]
-            return RADIUS - jnp.sqrt((car.x - x) ** 2 + (car.y - y) ** 2)
+            return REGION_RADIUS - jnp.sqrt((car.x - x) ** 2 + (car.y - y) ** 2)
 
         stays = jnp.asarray(STAYS)[params.specification]
         arrived = (depth(memory.stage) > self.inside) & (memory.stage < last) & ~stays
         stage = memory.stage + arrived
         lengths = memory.ways[jnp.minimum(stage, 2)]
-        near = jnp.maximum(RADIUS - depth(stage), 0.0)
+        centre_distance = jnp.maximum(REGION_RADIUS - depth(stage), 0.0)
         speed_goal = jnp.where(
-            stays, jnp.minimum(self.fastest, jnp.maximum(1.5 * (near - 0.3), 0.0)), self.fastest
+            stays,
+            jnp.minimum(self.fastest, jnp.maximum(1.5 * (centre_distance - 0.3), 0.0)),
+            self.fastest,
         )
         speed_goal = jnp.where(stage >= last, 0.0, speed_goal)
 
         share, wheel = jnp.asarray(SETTINGS.T, car.x.dtype)
-        now = Pose(*(jnp.broadcast_to(value, share.shape) for value in car))
+        poses = Pose(*(jnp.broadcast_to(value, share.shape) for value in car))
         cost = jnp.zeros_like(share)
         free = jnp.ones_like(share, bool)
-        first = jnp.clip((share * speed_goal - now.v) / STEP, -HARDEST, HARDEST)
-        for step in range(LOOK):
-            push = jnp.clip((share * speed_goal - now.v) / STEP, -HARDEST, HARDEST)
-            now = drive(now, push, SHARPEST * wheel)
-            values = jax.vmap(predicates, (0, None))(now, params)
+        first = jnp.clip((share * speed_goal - poses.v) / STEP, -MAX_ACCELERATION, MAX_ACCELERATION)
+        for step in range(LOOK_AHEAD_STEPS):
+            push = jnp.clip(
+                (share * speed_goal - poses.v) / STEP, -MAX_ACCELERATION, MAX_ACCELERATION
+            )
+            poses = drive(poses, push, MAX_STEERING * wheel)
+            values = jax.vmap(predicates, (0, None))(poses, params)
             crashed = free & (clearance(values, params.specification, stage) < self.margin)
-            cost = cost + jnp.where(crashed, UNREACHABLE * (LOOK - step), 0.0)
+            cost = cost + jnp.where(crashed, UNREACHABLE * (LOOK_AHEAD_STEPS - step), 0.0)
             free = free & ~crashed
-        ahead = interpolate(
-            lengths, now.x + 0.5 * jnp.cos(now.theta), now.y + 0.5 * jnp.sin(now.theta), SPACING
+        way_length_ahead = interpolate(
+            lengths,
+            poses.x + 0.5 * jnp.cos(poses.theta),
+            poses.y + 0.5 * jnp.sin(poses.theta),
+            SPACING,
         )
-        here = interpolate(lengths, now.x, now.y, SPACING)
-        best = jnp.argmin(cost + 0.7 * here + 0.3 * ahead)
-        resting = (speed_goal == 0) & (jnp.abs(car.v) < HARDEST * STEP)
+        way_length = interpolate(lengths, poses.x, poses.y, SPACING)
+        best = jnp.argmin(cost + 0.7 * way_length + 0.3 * way_length_ahead)
+        resting = (speed_goal == 0) & (jnp.abs(car.v) < MAX_ACCELERATION * STEP)
         push = jnp.where(resting, -car.v / STEP, first[best])
-        return jnp.stack([push / HARDEST, wheel[best]]), memory._replace(stage=stage)
+        return jnp.stack([push / MAX_ACCELERATION, wheel[best]]), memory._replace(stage=stage)

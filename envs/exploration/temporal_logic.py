@@ -1,5 +1,6 @@
-"""Drive a car so that a specification in signal temporal logic holds:
-reach, avoid, order, stay, deadlines.
+"""Drive a car so that a specification in signal temporal logic holds.
+
+Specifications ask it to reach and to avoid regions, in an order, to stay, and to meet deadlines.
 
 The car is the kinematic bicycle with the reference point on the rear axle:
 
@@ -85,14 +86,28 @@ Scalar = Any
 
 STEP = 0.2
 """s"""
-SIDE, CELL = 20.0, 5.0
-"""m: of the arena and of a cell."""
-WHEELBASE, HARDEST, SLOWEST, FASTEST, SHARPEST = 1.0, 2.0, -1.0, 3.0, 0.6
-"""L in m; limits of acceleration, m/s2, speed, m/s, and steering, rad."""
-RADIUS, SMALLEST, LARGEST = 1.2, 1.0, 1.5
-"""m: of regions; of hazards."""
-SHIFT = 0.6
+SIDE = 20.0
+"""m: side of the arena."""
+CELL_SIDE = 5.0
+"""m: side of a cell of the arena."""
+WHEELBASE = 1.0
+"""m: L of the equations."""
+MAX_ACCELERATION = 2.0
+"""m/s2, forwards and backwards."""
+MIN_SPEED = -1.0
+"""m/s, negative backwards."""
+MAX_SPEED = 3.0
+"""m/s"""
+MAX_STEERING = 0.6
+"""rad: largest angle of the front wheels, either way."""
+REGION_RADIUS = 1.2
 """m"""
+MIN_HAZARD_RADIUS = 1.0
+"""m"""
+MAX_HAZARD_RADIUS = 1.5
+"""m"""
+MAX_SHIFT = 0.6
+"""m along each axis, of what is placed in a cell, from the cell's centre."""
 
 
 class Pose(NamedTuple):
@@ -140,27 +155,28 @@ class State(NamedTuple):
 def predicates(car: Pose, params: Params) -> dict[str, Scalar]:
     """Return the values of A, B, C and free, m."""
 
-    def away(x: Scalar, y: Scalar) -> Scalar:
+    def distance_to(x: Scalar, y: Scalar) -> Scalar:
         return jnp.sqrt((car.x - x) ** 2 + (car.y - y) ** 2)
 
     values = {
-        name: RADIUS - away(params.region_x[i], params.region_y[i]) for i, name in enumerate("ABC")
+        name: REGION_RADIUS - distance_to(params.region_x[i], params.region_y[i])
+        for i, name in enumerate("ABC")
     }
     free = jnp.minimum(jnp.minimum(car.x, SIDE - car.x), jnp.minimum(car.y, SIDE - car.y))
     for i in range(HAZARDS):
         free = jnp.minimum(
-            free, away(params.hazard_x[i], params.hazard_y[i]) - params.hazard_radius[i]
+            free, distance_to(params.hazard_x[i], params.hazard_y[i]) - params.hazard_radius[i]
         )
     return {**values, "free": free}
 
 
 def drive(car: Pose, acceleration: Scalar, steering: Scalar) -> Pose:
     """Return the car 0.2 s later; the acceleration ends at the limits of speed."""
-    v = jnp.clip(car.v + STEP * acceleration, SLOWEST, FASTEST)
+    v = jnp.clip(car.v + STEP * acceleration, MIN_SPEED, MAX_SPEED)
     a, turn = (v - car.v) / STEP, jnp.tan(steering) / WHEELBASE
 
-    def slopes(_: float, now: Pose) -> Pose:
-        return Pose(now.v * jnp.cos(now.theta), now.v * jnp.sin(now.theta), now.v * turn, a)
+    def slopes(_: float, pose: Pose) -> Pose:
+        return Pose(pose.v * jnp.cos(pose.theta), pose.v * jnp.sin(pose.theta), pose.v * turn, a)
 
     return rk4(slopes, car, STEP)._replace(v=v)
 
@@ -190,9 +206,9 @@ class TemporalLogic(SpecifiedTask[Params, State]):
         """Draw a specification, and cells for start, regions and hazards."""
         u = self.uniform(key, 16 + 2 * (1 + REGIONS + HAZARDS) + HAZARDS + 2)
         columns, rows = sample_cells(u[:16], split)
-        shift = SHIFT * (2 * u[16 : 16 + 2 * (1 + REGIONS + HAZARDS)].reshape(2, -1) - 1)
-        x = CELL * (0.5 + columns.astype(self.dtype)) + shift[0]
-        y = CELL * (0.5 + rows.astype(self.dtype)) + shift[1]
+        shift = MAX_SHIFT * (2 * u[16 : 16 + 2 * (1 + REGIONS + HAZARDS)].reshape(2, -1) - 1)
+        x = CELL_SIDE * (0.5 + columns.astype(self.dtype)) + shift[0]
+        y = CELL_SIDE * (0.5 + rows.astype(self.dtype)) + shift[1]
         units = u[16 + 2 * (1 + REGIONS + HAZARDS) :]
         middle = 1 + REGIONS
         return Params(
@@ -202,7 +218,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
             y[1:middle],
             x[middle:],
             y[middle:],
-            SMALLEST + (LARGEST - SMALLEST) * units[2:],
+            MIN_HAZARD_RADIUS + (MAX_HAZARD_RADIUS - MIN_HAZARD_RADIUS) * units[2:],
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -213,7 +229,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Drive, then show the monitor the new sample."""
-        car = drive(state.car, HARDEST * action[0], SHARPEST * action[1])
+        car = drive(state.car, MAX_ACCELERATION * action[0], MAX_STEERING * action[1])
         values = predicates(car, params)
         steps = state.steps + 1
         robustness, memory = step_monitor(
@@ -231,11 +247,11 @@ class TemporalLogic(SpecifiedTask[Params, State]):
             return [forwards / SIDE, (cosine * (y - car.y) - sine * (x - car.x)) / SIDE]
 
         entries = jnp.concatenate([
-            self.stack(car.x / SIDE, car.y / SIDE, cosine, sine, car.v / FASTEST),
+            self.stack(car.x / SIDE, car.y / SIDE, cosine, sine, car.v / MAX_SPEED),
             *relative_position(params.region_x, params.region_y),
             *relative_position(params.hazard_x, params.hazard_y),
             params.hazard_radius / 2,
-            *self.monitored(state, params, SIDE),
+            *self.monitor_observation(state, params, SIDE),
         ])  # fmt: skip
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
         return jnp.clip(entries, low, high)
@@ -248,7 +264,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
             Component("y", "place of the rear axle from the southern wall", metres),
             Component("cos_theta", "cosine of the car's direction, from the east to the left"),
             Component("sin_theta", "sine of the car's direction"),
-            Component("v", "speed, negative backwards", f"{FASTEST:g} m/s"),
+            Component("v", "speed, negative backwards", f"{MAX_SPEED:g} m/s"),
             Component("region_forwards", "of the regions A, B, C from the car", metres, (REGIONS,)),
             Component("region_left", "of the regions A, B, C from the car", metres, (REGIONS,)),
             Component("hazard_forwards", "of each hazard from the car", metres, (HAZARDS,)),
@@ -261,9 +277,11 @@ class TemporalLogic(SpecifiedTask[Params, State]):
         """List pedals and wheel."""
         return (
             Component(
-                "acceleration", "forwards, which ends at the limits of speed", f"{HARDEST:g} m/s2"
+                "acceleration",
+                "forwards, which ends at the limits of speed",
+                f"{MAX_ACCELERATION:g} m/s2",
             ),
-            Component("steering", "angle of the front wheels to the left", f"{SHARPEST:g} rad"),
+            Component("steering", "angle of the front wheels to the left", f"{MAX_STEERING:g} rad"),
         )
 
     # -- text and pixels ---------------------------------------------------------------------------
@@ -284,7 +302,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
             "the walls, "
             f"0 to {SIDE:g} m in x and y."
             "\n\n"
-            f"Regions of radius {RADIUS:g} m: {', '.join(regions)}. Hazards: "
+            f"Regions of radius {REGION_RADIUS:g} m: {', '.join(regions)}. Hazards: "
             f"{', '.join(hazards)}.\n\n"
             f"The car is at ({car.x:.2f}, {car.y:.2f}), heading {math.degrees(car.theta):.1f} "
             "degrees from the x axis "
@@ -294,8 +312,9 @@ class TemporalLogic(SpecifiedTask[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            f"Answer with two numbers from -1 to 1, for {STEP:g} s: acceleration (1: {HARDEST:g} "
-            f"m/s2) and angle of the front wheels (1: {SHARPEST:g} rad to the left)."
+            f"Answer with two numbers from -1 to 1, for {STEP:g} s: acceleration "
+            f"(1: {MAX_ACCELERATION:g} m/s2) and angle of the front wheels "
+            f"(1: {MAX_STEERING:g} rad to the left)."
         )
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
@@ -325,7 +344,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
 
         colours = ("lightgreen", "skyblue", "plum")
         for name, x, y, fill in zip("ABC", params.region_x, params.region_y, colours, strict=True):
-            circle(float(x), float(y), RADIUS, fill, name)
+            circle(float(x), float(y), REGION_RADIUS, fill, name)
         for x, y, radius in zip(
             params.hazard_x, params.hazard_y, params.hazard_radius, strict=True
         ):

@@ -1,5 +1,4 @@
-"""Terrain of caves, counts of cells and sight, on sets of cells
-(:mod:`rlbench_suite.envs.shared.grid_bits`), y up.
+"""Terrain of caves, counts of cells and sight, on sets of cells of ``shared/grid_bits``, y up.
 
 Cells of the outer ring are rock in every terrain, so a shift that drops a bit at the edge never
 loses ground.
@@ -15,7 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..shared.grid_bits import SIDE, above, below, count, flooded, grown, majority, plus
+from ..shared.grid_bits import (
+    SIDE,
+    add_bits,
+    count,
+    flood_from,
+    grow,
+    majority,
+    shift_down,
+    shift_up,
+)
 
 RANGE = 6
 """Range of the lidar in cells, Euclidean."""
@@ -28,10 +36,11 @@ _RING[[0, -1]] = 2**32 - 1
 
 
 def largest_region(
-    ground: jax.Array, flood: Callable[[jax.Array, jax.Array], jax.Array] = flooded
+    ground: jax.Array, flood: Callable[[jax.Array, jax.Array], jax.Array] = flood_from
 ) -> jax.Array:
-    """Return the connected region with the most cells;
-    of equal ones the one that begins lowest, then leftmost.
+    """Return the connected region with the most cells.
+
+    Of equal ones it is the one that begins lowest, then leftmost.
 
     Args:
         ground: the cells.
@@ -46,32 +55,34 @@ def largest_region(
         region = flood(first, ground_left)
         return ground_left & ~region, jnp.where(count(region) > count(best), region, best)
 
-    def undecided(state: tuple[jax.Array, jax.Array]) -> jax.Array:
+    def is_undecided(state: tuple[jax.Array, jax.Array]) -> jax.Array:
         ground_left, best = state
         return count(ground_left) > count(best)
 
-    return lax.while_loop(undecided, next_region, (ground, jnp.zeros_like(ground)))[1]
+    return lax.while_loop(is_undecided, next_region, (ground, jnp.zeros_like(ground)))[1]
 
 
 def box_counts(cells: jax.Array, radius: int) -> list[jax.Array]:
-    """Count the cells of a set in the square about each cell,
-    as planes of bits: ones, twos, fours and so on.
+    """Count the cells of a set in the square about each cell.
+
+    The counts are planes of bits: ones, twos, fours and so on.
     """
     row, max_count = [cells], 1
     for i in range(1, radius + 1):
         for moved in (cells << i, cells >> i):
             max_count += 1
-            row = _plus(row, [moved], max_count)
+            row = _add_planes(row, [moved], max_count)
     total, up, down = row, row, row
     for i in range(radius):
-        up, down = [below(plane) for plane in up], [above(plane) for plane in down]
-        total = _plus(total, _plus(up, down, 2 * max_count), (2 * i + 3) * max_count)
+        up, down = [shift_up(plane) for plane in up], [shift_down(plane) for plane in down]
+        total = _add_planes(total, _add_planes(up, down, 2 * max_count), (2 * i + 3) * max_count)
     return total
 
 
-def at_least(planes: list[jax.Array], number: Any) -> jax.Array:
-    """Return the cells whose number, in planes of bits,
-    is at least ``number``, an integer that may be traced.
+def select_at_least(planes: list[jax.Array], number: Any) -> jax.Array:
+    """Return the cells whose count is at least ``number``, an integer that may be traced.
+
+    Counts are planes of bits, as :func:`box_counts` returns them.
     """
     less, equal = jnp.zeros_like(planes[0]), ~jnp.zeros_like(planes[0])
     for bit in reversed(range(len(planes))):
@@ -81,12 +92,12 @@ def at_least(planes: list[jax.Array], number: Any) -> jax.Array:
     return jnp.where(number < 2 ** len(planes), ~less, 0)
 
 
-def _plus(a: list[jax.Array], b: list[jax.Array], max_sum: int) -> list[jax.Array]:
-    """Add numbers in planes of bits; no sum exceeds ``most``."""
+def _add_planes(a: list[jax.Array], b: list[jax.Array], max_sum: int) -> list[jax.Array]:
+    """Add numbers in planes of bits; no sum exceeds ``max_sum``."""
     carry, total = jnp.zeros_like(a[0]), []
     for bit in range(max_sum.bit_length()):
         a_bit, b_bit = (n[bit] if bit < len(n) else jnp.zeros_like(carry) for n in (a, b))
-        digit, carry = plus(a_bit, b_bit, carry)
+        digit, carry = add_bits(a_bit, b_bit, carry)
         total.append(digit)
     return total
 
@@ -118,15 +129,16 @@ def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
     # If all cells were rock by chance, the ground would be the middle cell.
     middle = jnp.where(jnp.arange(SIDE) == SIDE // 2, jnp.uint32(1 << SIDE // 2), 0)
     ground = largest_region(~rock | middle)
-    beside = grown(ground) & ~ground & ~_RING
+    beside = grow(ground) & ~ground & ~_RING
     row = jnp.argmax(beside != 0)
     one_more = jnp.where(jnp.arange(SIDE) == row, beside & (~beside + 1), 0)
     return jnp.where((count(ground) & 1 == 1) == odd, ground, ground | one_more)
 
 
 def window(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return the cells about (x, y), uint32 ``(WINDOW,)`` of ``WINDOW`` bits;
-    bit RANGE of word RANGE is (x, y) itself.
+    """Return the cells about (x, y), uint32 ``(WINDOW,)`` of ``WINDOW`` bits.
+
+    Bit RANGE of word RANGE is (x, y) itself.
     """
     padding = jnp.zeros(RANGE, cells.dtype)
     rows = lax.dynamic_slice(jnp.concatenate([padding, cells, padding]), (y,), (WINDOW,))
@@ -137,8 +149,9 @@ def window(cells: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def from_window(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return the cells of a window about (x, y) as a set:
-    the inverse of :func:`window`; cells outside are dropped.
+    """Return the cells of a window about (x, y) as a set; cells outside the map are dropped.
+
+    It is the inverse of :func:`window`.
     """
     shift = (x - RANGE).astype(jnp.int32)
     moved = jnp.where(shift >= 0, rows << jnp.maximum(shift, 0).astype(jnp.uint32),
@@ -150,8 +163,9 @@ def from_window(rows: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def line(x: int, y: int) -> list[tuple[int, int]]:
-    """List the cells strictly between (0, 0) and (x, y):
-    one a column along the longer axis, the nearest to the line.
+    """List the cells strictly between (0, 0) and (x, y).
+
+    There is one a column along the longer axis, the nearest to the line.
 
     Bresenham 1965, doi:10.1147/sj.41.0025; a tie goes away from the axis.
     """
@@ -165,8 +179,9 @@ def line(x: int, y: int) -> list[tuple[int, int]]:
 
 
 def _sight_lines() -> tuple[np.ndarray, np.ndarray]:
-    """Return the cells that hide each cell of the window,
-    two rows of the window a word, and whether it is in range.
+    """Return the cells that hide each cell of the window, and whether it is in range.
+
+    The cells that hide one have two rows of the window a word.
     """
     between = np.zeros((WINDOW, WINDOW, (WINDOW + 1) // 2), np.uint32)
     in_range = np.zeros((WINDOW, WINDOW), bool)
@@ -182,9 +197,10 @@ def _sight_lines() -> tuple[np.ndarray, np.ndarray]:
 _BETWEEN, _IN_RANGE = _sight_lines()
 
 
-def seen_from(ground: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return the cells, ground and rock, that the lidar at (x, y) sees:
-    in range, with no rock on the line between.
+def visible_cells(ground: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+    """Return the cells, ground and rock, that the lidar at (x, y) sees.
+
+    They are in range, and no rock is on the line between.
     """
     rock = window(~ground, x, y)
     rock = jnp.concatenate([rock, jnp.zeros(1, rock.dtype)])

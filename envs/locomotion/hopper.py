@@ -192,8 +192,9 @@ class Hopper(HostTask[MujocoState]):
 
 
 class LinearFeedback(NamedTuple):
-    """The reference player: ``action = clip(gain (observation - mean))``,
-    found by augmented random search.
+    """The reference player, a linear policy that augmented random search found.
+
+    Its action is ``clip(gain (observation - mean))``.
 
     A control engineer would try linear feedback first, and it is enough for this robot (Mania, Guy
     & Recht 2018, arXiv:1803.07055). ``augmented_random_search.py`` finds it again.

@@ -1,5 +1,6 @@
-"""Fly a formation: quadcopters gather from random places around a leader
-that moves and turns, and do not collide.
+"""Fly a formation of quadcopters around a leader that moves and turns.
+
+They gather from random places, and must not collide.
 
 Each vehicle has an attitude controller of its own, takes an acceleration as its command, and
 follows it with a lag:
@@ -68,17 +69,15 @@ from ..shared.runge_kutta import rk4
 
 STEP = 0.05
 """s"""
-GRAVITY = 9.81
-"""m/s^2"""
-HORIZONTAL = 4.5
-"""m/s^2: 9.81 tan(24.6 degrees)."""
-VERTICAL = 4.0
-"""m/s^2"""
+HORIZONTAL_ACCELERATION = 4.5
+"""m/s^2 that an action of one commands: 9.81 tan(24.6 degrees)."""
+VERTICAL_ACCELERATION = 4.0
+"""m/s^2 that an action of one commands."""
 COLLISION = 0.25
 """m between centres"""
-SAFE = 0.4
+SAFE_DISTANCE = 0.4
 """m between centres"""
-LOST = 12.0
+LOST_DISTANCE = 12.0
 """m from the slot"""
 HALVING_ERROR = 0.25
 """m: slot error at which the reward is one half."""
@@ -123,9 +122,22 @@ class Params(NamedTuple):
     """s"""
 
 
+class Entries:
+    """Places of a vehicle's quantities in its observation; see the table."""
+
+    SLOT = slice(0, 3)
+    SLOT_VELOCITY = slice(3, 6)
+    VELOCITY = slice(6, 9)
+    ACCELERATION = slice(9, 12)
+    NEIGHBOURS = ((slice(12, 15), slice(15, 18)), (slice(18, 21), slice(21, 24)))
+    """Place and velocity of each neighbour, nearest first."""
+    TURN_RATE = slice(24, 25)
+
+
 class Vehicles(NamedTuple):
-    """Position (m), velocity (m/s) and acceleration
-    by thrust (m/s^2) of every vehicle, each ``(n,)``.
+    """Position (m), velocity (m/s) and acceleration by thrust (m/s^2) of every vehicle.
+
+    Each field is ``(n,)``.
     """
 
     x: jax.Array
@@ -200,7 +212,7 @@ class FlockFormation(Task[Params, State]):
 
     def constants(self) -> tuple[Constant, ...]:
         """Return formation, leader, air and vehicles, and the weights of the reward's terms."""
-        level, up, slowest = HORIZONTAL, VERTICAL, 0.5 * self.top_speed
+        level, up, slowest = HORIZONTAL_ACCELERATION, VERTICAL_ACCELERATION, 0.5 * self.top_speed
         return (
             Constant(
                 "spacing",
@@ -293,27 +305,28 @@ class FlockFormation(Task[Params, State]):
         return State(vehicles, leader, self._mean(distances(errors(vehicles, leader, params))))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Move the vehicles by one Runge-Kutta step under constant commands,
-        and the leader along its arc.
+        """Move the vehicles by one Runge-Kutta step, and the leader along its arc.
+
+        Commands are constant during the step.
         """
         command = accelerations(action, self.horizontal, self.vertical)
 
-        def derivative(_: float, now: Vehicles) -> Vehicles:
+        def derivative(_: float, moving: Vehicles) -> Vehicles:
             return Vehicles(
-                now.vx,
-                now.vy,
-                now.vz,
-                now.ax - params.drag * (now.vx - params.wind_x),
-                now.ay - params.drag * (now.vy - params.wind_y),
-                now.az - params.drag * now.vz,
+                moving.vx,
+                moving.vy,
+                moving.vz,
+                moving.ax - params.drag * (moving.vx - params.wind_x),
+                moving.ay - params.drag * (moving.vy - params.wind_y),
+                moving.az - params.drag * moving.vz,
                 *(
                     (to - a) / params.lag
-                    for to, a in zip(command, (now.ax, now.ay, now.az), strict=True)
+                    for to, a in zip(command, (moving.ax, moving.ay, moving.az), strict=True)
                 ),
             )
 
         vehicles = rk4(derivative, state.vehicles, STEP)
-        leader = led(state.leader, params)
+        leader = step_leader(state.leader, params)
         error = self._mean(distances(errors(vehicles, leader, params)))
         return State(
             vehicles, leader, state.mean_error + STEP / MEMORY * (error - state.mean_error)
@@ -323,10 +336,10 @@ class FlockFormation(Task[Params, State]):
         """Return the observation of each vehicle, ``(n, 25)``; see the table."""
         vehicles = state.vehicles
         error = errors(vehicles, state.leader, params)
-        apart = separations(vehicles)
+        gaps = separations(vehicles)
         numbers = np.arange(self.card.agents)
-        first = numbers == jnp.argmin(apart, 1)[:, None]
-        second = numbers == jnp.argmin(jnp.where(first, jnp.inf, apart), 1)[:, None]
+        first = numbers == jnp.argmin(gaps, 1)[:, None]
+        second = numbers == jnp.argmin(jnp.where(first, jnp.inf, gaps), 1)[:, None]
         metres = [*error, *vehicles[3:6]]
         for neighbour in (first, second):
             # A sum with one term: indexing is many times slower.
@@ -392,7 +405,7 @@ class FlockFormation(Task[Params, State]):
         """Return the reward of each vehicle, ``(n,)``."""
         error = distances(errors(next_state.vehicles, next_state.leader, params))
         nearest = separations(next_state.vehicles).min(1)
-        proximity = jnp.clip((SAFE - nearest) * (1 / (SAFE - COLLISION)), 0, 1)
+        proximity = jnp.clip((SAFE_DISTANCE - nearest) * (1 / (SAFE_DISTANCE - COLLISION)), 0, 1)
         holding = HALVING_ERROR / (HALVING_ERROR + error)
         if self.own_constants.reweighted:
             return (
@@ -403,11 +416,11 @@ class FlockFormation(Task[Params, State]):
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Count pairs that are too near each other."""
-        return (separations(next_state.vehicles) < SAFE).sum().astype(self.dtype) * 0.5
+        return (separations(next_state.vehicles) < SAFE_DISTANCE).sum().astype(self.dtype) * 0.5
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether vehicles collided or one is lost."""
-        lost = (distances(errors(state.vehicles, state.leader, params)) > LOST).any()
+        lost = (distances(errors(state.vehicles, state.leader, params)) > LOST_DISTANCE).any()
         return lost | (separations(state.vehicles).min() < COLLISION)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
@@ -420,8 +433,9 @@ class FlockFormation(Task[Params, State]):
         }
 
     def _mean(self, values: jax.Array) -> jax.Array:
-        """Return the mean over vehicles, added one after another,
-        so that every program gives the same bits.
+        """Return the mean over vehicles, added one after another.
+
+        So every program gives the same bits.
         """
         return functools.reduce(operator.add, (values[i] for i in range(self.card.agents))) * (
             1 / self.card.agents
@@ -434,7 +448,7 @@ class FlockFormation(Task[Params, State]):
         separation = float(info["separation"])
         if separation < COLLISION:
             return f"a collision: two vehicles are {separation:.2f} m apart"
-        return f"a vehicle is lost: more than {LOST:.0f} m from its slot"
+        return f"a vehicle is lost: more than {LOST_DISTANCE:.0f} m from its slot"
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer: three numbers a vehicle."""
@@ -454,18 +468,20 @@ class FlockFormation(Task[Params, State]):
             )
         ]
         for i, row in enumerate(np.asarray(self._see(state, None, params))):
-            slot, rate, velocity, acceleration, *near = (_words(vector) for vector in np.split(
-                row[:24] * np.array([SCALE] * 9 + limits + [SCALE] * 12), 8))  # fmt: skip
+            vectors = np.split(row[:24] * np.array([SCALE] * 9 + limits + [SCALE] * 12), 8)
+            slot, rate, velocity, acceleration, *neighbours = map(_format_vector, vectors)
             lines.append(
                 f"agent_{i}: slot at {slot} m, moving {rate} m/s from here; velocity {velocity} "
-                f"m/s, acceleration {acceleration} m/s^2; neighbours at {near[0]} m, moving "
-                f"{near[1]} m/s, and at {near[2]} m, moving {near[3]} m/s from here"
+                f"m/s, acceleration {acceleration} m/s^2; neighbours at {neighbours[0]} m, moving "
+                f"{neighbours[1]} m/s, and at {neighbours[2]} m, moving {neighbours[3]} m/s "
+                "from here"
             )
         return "\n".join(lines)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above about the leader, 12 m wide, x right,
-        y up: leader (grey), slots (green), vehicles, velocities.
+        """Draw leader (grey), slots (green), vehicles and velocities from above, x right, y up.
+
+        The picture shows 12 m about the leader.
         """
         size, _, _ = self.picture_shape
         image = Image.new("RGB", (size, size), "white")
@@ -496,17 +512,18 @@ class FlockFormation(Task[Params, State]):
                 float(component[i])
                 for component in (vehicles.x, vehicles.y, vehicles.vx, vehicles.vy)
             )
-            here, slot = pixel(x, y), pixel(x + float(error.x[i]), y + float(error.y[i]))
-            canvas.line((*here, *slot), fill="gainsboro")
+            place, slot = pixel(x, y), pixel(x + float(error.x[i]), y + float(error.y[i]))
+            canvas.line((*place, *slot), fill="gainsboro")
             disc(slot, body + 2, outline="green")
-            canvas.line((*here, *pixel(x + vx / 2, y + vy / 2)), "black")
-            disc(here, body, fill="royalblue")
+            canvas.line((*place, *pixel(x + vx / 2, y + vy / 2)), "black")
+            disc(place, body, fill="royalblue")
         return np.asarray(image)
 
 
 def formations(n: int) -> np.ndarray:
-    """Return wedge, ring and line abreast, ``(3, n, 2)``,
-    ahead and to the left of the leader, of unit spacing.
+    """Return wedge, ring and line abreast, ``(3, n, 2)``, of unit spacing.
+
+    The coordinates are ahead and to the left of the leader.
     """
     numbers = np.arange(n)
     rank, side = (numbers + 1) // 2, np.where(numbers % 2, 1, -1)
@@ -518,17 +535,20 @@ def formations(n: int) -> np.ndarray:
 
 
 def accelerations(
-    action: jax.Array, horizontal: float = HORIZONTAL, vertical: float = VERTICAL
+    action: jax.Array,
+    horizontal: float = HORIZONTAL_ACCELERATION,
+    vertical: float = VERTICAL_ACCELERATION,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return commanded accelerations, m/s^2, each ``(n,)``;
-    the horizontal part is no longer than ``horizontal``.
+    """Return commanded accelerations, m/s^2, each ``(n,)``.
+
+    The horizontal part is no longer than ``horizontal``.
     """
     x, y, z = action[:, 0], action[:, 1], action[:, 2]
     share = horizontal / jnp.maximum(1, jnp.hypot(x, y))
     return x * share, y * share, vertical * z
 
 
-def led(leader: Leader, params: Params) -> Leader:
+def step_leader(leader: Leader, params: Params) -> Leader:
     """Return the leader one step later, exactly: an arc's chord points along its middle heading."""
     half = 0.5 * STEP * params.turn_rate
     # sin(h) / h by its series: below 1e-9 wrong at the largest half angle, 0.0125 rad, and no
@@ -578,5 +598,5 @@ def separations(vehicles: Vehicles) -> jax.Array:
     return jnp.where(np.eye(dx.shape[0], dtype=bool), jnp.inf, jnp.hypot(jnp.hypot(dx, dy), dz))
 
 
-def _words(vector: np.ndarray) -> str:
+def _format_vector(vector: np.ndarray) -> str:
     return "(" + ", ".join(f"{value:+.2f}" for value in vector) + ")"

@@ -1,5 +1,6 @@
-"""The reference player of the formation: each vehicle tracks its slot,
-learns wind and lag, and evades neighbours.
+"""The reference player of the formation.
+
+Each vehicle tracks its slot, learns wind and lag, and evades neighbours.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import numpy as np
 from rlbench_suite.core.policy import View
 
 from .flock_formation import (
-    HORIZONTAL,
+    HORIZONTAL_ACCELERATION,
     SCALE,
     STEP,
     TURN_RATE,
-    VERTICAL,
+    VERTICAL_ACCELERATION,
+    Entries,
     FlockFormation,
     Params,
     accelerations,
@@ -25,15 +27,16 @@ from .flock_formation import (
 
 LAG = 0.15
 """s: the middle of the shipped range."""
-LONGEST_LAG = 0.2
+MAX_LAG = 0.2
 """s: for longer lags the loop is slowed."""
-SEEN_ENOUGH = 0.01
+LAG_CONFIDENCE = 0.01
 """(m/s^2)^2: weight of that assumption against measurements."""
 
 
 class Memory(NamedTuple):
-    """Memory of :class:`FormationControl`: the last step of each vehicle,
-    ``(n, 3)``, and what it has learned.
+    """Memory of :class:`FormationControl`: each vehicle's last step and what it has learned.
+
+    Arrays are ``(n, 3)`` where the field says nothing else.
     """
 
     velocity: jax.Array
@@ -53,8 +56,9 @@ class Memory(NamedTuple):
 
 
 class FormationControl(NamedTuple):
-    """Each vehicle by itself: a speed profile to its slot,
-    a disturbance observer, and evasion of neighbours.
+    """Control of each vehicle by itself, from what it observes.
+
+    It has a speed profile to its slot, a disturbance observer, and evasion of neighbours.
 
     The vehicle closes in on its slot at the speed from which it can brake in time, and near the
     slot in proportion to the distance; this asks for an acceleration. The slot's own acceleration
@@ -75,7 +79,9 @@ class FormationControl(NamedTuple):
 
     agents: np.ndarray
     """Zero for each vehicle, in the dtype of the task."""
-    limits: Any = np.array([HORIZONTAL, HORIZONTAL, VERTICAL], np.float32)
+    limits: Any = np.array(
+        [HORIZONTAL_ACCELERATION, HORIZONTAL_ACCELERATION, VERTICAL_ACCELERATION], np.float32
+    )
     """m/s^2"""
     turn_scale: Any = TURN_RATE
     """rad/s that an observation shows as 1"""
@@ -115,24 +121,27 @@ class FormationControl(NamedTuple):
             return cls(agents)
         limits = np.array([task.horizontal, task.horizontal, task.vertical], np.float32)
         lag = task.own_constants.range("lag")
-        return cls(agents, limits, task.turn_scale, 0.5 * sum(lag), min(1.0, LONGEST_LAG / lag[1]))
+        return cls(agents, limits, task.turn_scale, 0.5 * sum(lag), min(1.0, MAX_LAG / lag[1]))
 
     def initial(self, params: Params) -> Memory:
         """Return the memory at the start: nothing is known about air and lag."""
-        none = jnp.zeros((len(self.agents), 3), self.agents.dtype)
-        guess = jnp.full((len(self.agents), 1), SEEN_ENOUGH, none.dtype)
+        zeros = jnp.zeros((len(self.agents), 3), self.agents.dtype)
+        guess = jnp.full((len(self.agents), 1), LAG_CONFIDENCE, zeros.dtype)
         return Memory(
-            none, none, none, none, guess * (1 - jnp.exp(-STEP / self.lag)), guess, jnp.int32(0)
+            zeros, zeros, zeros, zeros, guess * (1 - jnp.exp(-STEP / self.lag)), guess, jnp.int32(0)
         )
 
     def act(self, memory: Memory, view: View, key: jax.Array) -> tuple[jax.Array, Memory]:
         """Return the commands of all vehicles."""
         observation = view.observation
-        error, rate, velocity = (SCALE * observation[:, i : i + 3] for i in (0, 3, 6))
-        acceleration = self.limits * observation[:, 9:12]
-        before = self._learn(memory, velocity, acceleration)
+        error = SCALE * observation[:, Entries.SLOT]
+        rate = SCALE * observation[:, Entries.SLOT_VELOCITY]
+        velocity = SCALE * observation[:, Entries.VELOCITY]
+        acceleration = self.limits * observation[:, Entries.ACCELERATION]
+        learned = self._learn(memory, velocity, acceleration)
 
-        slot_velocity, turn_rate = velocity + rate, self.turn_scale * observation[:, 24:25]
+        slot_velocity = velocity + rate
+        turn_rate = self.turn_scale * observation[:, Entries.TURN_RATE]
         # A slot moves on a circle at the leader's turn rate: its acceleration is turn rate x
         # velocity.
         forward = turn_rate * jnp.stack(
@@ -145,25 +154,25 @@ class FormationControl(NamedTuple):
         )
         acceleration_goal = (
             forward
-            - before.disturbance
+            - learned.disturbance
             + self.pace * self.stiffness * (rate + closing * error / distance)
         )
         first, second = (
-            self._evasion(SCALE * observation[:, i : i + 3], SCALE * observation[:, i + 3 : i + 6])
-            for i in (12, 18)
+            self._evasion(SCALE * observation[:, place], SCALE * observation[:, speed])
+            for place, speed in Entries.NEIGHBOURS
         )
         # Evasion comes first: the way to the slot gets what it leaves of the thrust.
-        evasion = _shortened(first + second, self.limits[0])
-        acceleration_goal = evasion + _shortened(
+        evasion = _limit_length(first + second, self.limits[0])
+        acceleration_goal = evasion + _limit_length(
             acceleration_goal, self.limits[0] - _length(evasion)
         )
         # A change is exaggerated against the lag.
-        lead = jnp.minimum(before.requested / jnp.maximum(before.response, 1e-6), self.lead)
+        lead = jnp.minimum(learned.requested / jnp.maximum(learned.response, 1e-6), self.lead)
         action = jnp.clip(
             (acceleration + lead * (acceleration_goal - acceleration)) / self.limits, -1, 1
         )
         command = jnp.stack(accelerations(action, self.limits[0], self.limits[2]), 1)
-        return action, before._replace(
+        return action, learned._replace(
             velocity=velocity, acceleration=acceleration, command=command, steps=memory.steps + 1
         )
 
@@ -187,9 +196,7 @@ class FormationControl(NamedTuple):
         )
 
     def _evasion(self, offset: jax.Array, velocity: jax.Array) -> jax.Array:
-        """Return the acceleration away from a neighbour
-        at a place and velocity relative to one's own, ``(n, 3)``.
-        """
+        """Return the acceleration ``(n, 3)`` away from a neighbour, whose motion is relative."""
         distance = jnp.maximum(_length(offset), 0.05)
         push = jnp.where(
             distance < self.near,
@@ -213,6 +220,6 @@ def _length(vectors: jax.Array) -> jax.Array:
     return jnp.sqrt((vectors * vectors).sum(1, keepdims=True))
 
 
-def _shortened(vectors: jax.Array, max_length: Any) -> jax.Array:
+def _limit_length(vectors: jax.Array, max_length: Any) -> jax.Array:
     """Return vectors ``(n, 3)`` of at most this length."""
     return vectors * jnp.minimum(1, max_length / jnp.maximum(_length(vectors), 1e-3))

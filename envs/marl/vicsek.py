@@ -58,8 +58,9 @@ Up to n / 4 the box is at least two radii wide, so that no agent meets another o
 SPEED = (0.03, 0.3)
 """Interaction radii per step."""
 CELLS = 8
-"""Contexts lie in CELLS x CELLS cells of density and speed;
-every fourth cell of a row is for testing.
+"""Cells of the contexts along each axis, density and speed.
+
+Every fourth cell of a row is for testing.
 """
 FLOCK = 0.75
 """Order parameter from which the agents count as a flock.
@@ -142,8 +143,9 @@ class Vicsek(Task[Params, State]):
         )  # fmt: skip
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a density and a speed from a cell of the split:
-        test cells are those with row + column = 3 mod 4.
+        """Draw a density and a speed from a cell of the split.
+
+        Test cells are those with row + column = 3 mod 4.
         """
         u = self.uniform(key, 5)
         row = jnp.floor(u[0] * CELLS)
@@ -181,13 +183,13 @@ class Vicsek(Task[Params, State]):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return each agent's observation of its neighbours, ``(n, 6)``."""
         # Axis 0 sees axis 1.
-        dx = nearest(state.x - state.x[:, None], params.side)
-        dy = nearest(state.y - state.y[:, None], params.side)
-        near = dy * dy <= (params.radius - dx) * (params.radius + dx)
-        count = near.sum(1).astype(self.dtype)
+        dx = nearest_image(state.x - state.x[:, None], params.side)
+        dy = nearest_image(state.y - state.y[:, None], params.side)
+        is_neighbour = dy * dy <= (params.radius - dx) * (params.radius + dx)
+        count = is_neighbour.sum(1).astype(self.dtype)
 
         def mean(values: jax.Array) -> jax.Array:
-            return tree_sum(jnp.where(near, values, 0)) / count
+            return tree_sum(jnp.where(is_neighbour, values, 0)) / count
 
         order, direction = polar(mean(jnp.cos(state.heading)), mean(jnp.sin(state.heading)))
         # If neighbours cancel each other, they have no mean heading; the agent's own counts
@@ -228,9 +230,7 @@ class Vicsek(Task[Params, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return each agent's share of the order parameter,
-        ``(n,)``: their mean is the order parameter.
-        """
+        """Return each agent's share of the order parameter, ``(n,)``, which is their mean."""
         order, direction = mean_heading(next_state.heading)
         share = jnp.cos(next_state.heading - direction)
         return jnp.where(order > NO_DIRECTION, jnp.clip(share, -1, 1), 0)
@@ -293,8 +293,9 @@ class Vicsek(Task[Params, State]):
 
 
 def mean_heading(heading: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the order parameter, in [0, 1],
-    and the mean direction of headings ``(n,)`` (Vicsek et al. 1995, eq. 3 / v).
+    """Return the order parameter, in [0, 1], and the mean direction of headings ``(n,)``.
+
+    It is equation 3 of Vicsek et al. 1995, divided by v.
     """
     length, direction = polar(tree_sum(jnp.cos(heading)), tree_sum(jnp.sin(heading)))
     return jnp.minimum(length / heading.shape[0], 1), direction
@@ -306,8 +307,9 @@ def polar(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def tree_sum(values: jax.Array) -> jax.Array:
-    """Sum over the last axis, pairwise and in a fixed order,
-    so that every layout of a batch gives the same bits.
+    """Sum over the last axis, pairwise and in a fixed order.
+
+    So every layout of a batch gives the same bits.
     """
     while (n := values.shape[-1]) > 1:
         half = n // 2
@@ -328,7 +330,7 @@ def wrap_angle(heading: jax.Array) -> jax.Array:
     return jnp.where(heading < -np.pi, heading + 2 * np.pi, heading)
 
 
-def nearest(difference: jax.Array, side: jax.Array) -> jax.Array:
+def nearest_image(difference: jax.Array, side: jax.Array) -> jax.Array:
     """Return the shortest of the differences to a point and its periodic images."""
     difference = jnp.where(difference > side / 2, difference - side, difference)
     return jnp.where(difference < -side / 2, difference + side, difference)
@@ -340,9 +342,7 @@ def angle(fraction: jax.Array) -> jax.Array:
 
 
 class NeighbourAveraging(eqx.Module):
-    """The Vicsek rule: turn to the mean heading of the neighbours,
-    as far as the turn is bounded.
-    """
+    """The Vicsek rule: turn to the mean heading of the neighbours, as far as turns are bounded."""
 
     max_turn: float = eqx.field(static=True, default=float(MAX_TURN))
     """rad a step"""

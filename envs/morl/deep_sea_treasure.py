@@ -48,7 +48,7 @@ CONVEX = (
 
 ROUNDING = 1e-3
 """Weighted returns whose difference is smaller are equal: values have one decimal."""
-CELL = 28
+CELL_PIXELS = 28
 WATER, ROCK, GOLD, HULL = (64, 120, 190), (92, 74, 58), (236, 196, 60), (245, 245, 245)
 
 
@@ -71,7 +71,7 @@ class DeepSeaTreasure(Task[Params, State]):
     """The task; see the module's head for its rules."""
 
     measures = {"treasure": "value of the treasure in the present cell, 0 in open water"}  # noqa: RUF012
-    picture_shape = (ROWS * CELL, COLUMNS * CELL, 3)
+    picture_shape = (ROWS * CELL_PIXELS, COLUMNS * CELL_PIXELS, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -136,10 +136,13 @@ class DeepSeaTreasure(Task[Params, State]):
         treasure = self._treasure(state)
         for_treasure, for_time = self.card.weights
         earned = for_treasure * treasure - for_time * state.steps
-        return {"success": (treasure > 0) & (earned > self._best - ROUNDING), "treasure": treasure}
+        return {
+            "success": (treasure > 0) & (earned > self._best_return - ROUNDING),
+            "treasure": treasure,
+        }
 
     @cached_property
-    def _best(self) -> float:
+    def _best_return(self) -> float:
         """Return the best weighted return."""
         return float((self.pareto_front() @ self.card.weights).max())
 
@@ -150,8 +153,9 @@ class DeepSeaTreasure(Task[Params, State]):
     # -- what is known of the problem --------------------------------------------------------------
 
     def shortest_paths(self) -> np.ndarray:
-        """Return the least number of steps from the start to each cell,
-        int ``(rows, columns)``; -1 if there is no way.
+        """Return the least number of steps from the start to each cell, int ``(rows, columns)``.
+
+        It is -1 where there is no way.
         """
         steps = np.full((ROWS, COLUMNS), -1)
         steps[0, 0] = 0
@@ -165,8 +169,9 @@ class DeepSeaTreasure(Task[Params, State]):
         return steps
 
     def pareto_front(self, gamma: float = 1.0) -> np.ndarray:
-        """Return the exact front of the discounted returns
-        of deterministic policies, sorted by treasure.
+        """Return the exact front of the discounted returns of deterministic policies.
+
+        It is sorted by treasure.
 
         The best way to a treasure is the shortest: any longer one is worse in both objectives, as
         is finding none. A treasure found at step ``n`` returns ``(value * gamma**(n - 1), -(1 +
@@ -189,8 +194,9 @@ class DeepSeaTreasure(Task[Params, State]):
         return non_dominated(np.stack([self.value[columns] * gamma ** (steps - 1), time], 1))
 
     def best_moves(self, weights: tuple[float, ...]) -> tuple[np.ndarray, float]:
-        """Return optimal play for the weighted sum of the two undiscounted returns,
-        by value iteration on the map.
+        """Return optimal play for the weighted sum of the two undiscounted returns.
+
+        It is found by value iteration on the map.
 
         Args:
             weights: of treasure and of time; that of time is positive, because waiting must cost
@@ -228,9 +234,7 @@ class DeepSeaTreasure(Task[Params, State]):
     # -- text and pixels ---------------------------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """Draw the map in letters: ``S`` the submarine,
-        ``#`` rock, numbers treasures, ``.`` water.
-        """
+        """Draw the map: ``S`` the submarine, ``#`` rock, numbers treasures, ``.`` water."""
         lines = [f"The submarine S is in row {int(state.row)}, column {int(state.column)}."]
         for row in range(ROWS):
             cells = [self._symbol(row, column) for column in range(COLUMNS)]
@@ -247,13 +251,16 @@ class DeepSeaTreasure(Task[Params, State]):
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the map from the side: water darkens with depth, richer treasures are larger."""
         picture = np.empty(self.picture_shape, np.uint8)
-        y, x = np.mgrid[:CELL, :CELL] - (CELL - 1) / 2
+        y, x = np.mgrid[:CELL_PIXELS, :CELL_PIXELS] - (CELL_PIXELS - 1) / 2
         for row in range(ROWS):
             for column in range(COLUMNS):
-                cell = picture[row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL]
+                cell = picture[
+                    row * CELL_PIXELS : (row + 1) * CELL_PIXELS,
+                    column * CELL_PIXELS : (column + 1) * CELL_PIXELS,
+                ]
                 cell[:] = ROCK if row > self.floor[column] else np.array(WATER) * (1 - 0.05 * row)
                 if row == self.floor[column]:
-                    half = CELL / 2 * (0.3 + 0.5 * self.value[column] / self.value.max())
+                    half = CELL_PIXELS / 2 * (0.3 + 0.5 * self.value[column] / self.value.max())
                     cell[(np.abs(y) < half) & (np.abs(x) < half)] = GOLD
                 if (row, column) == (state.row, state.column):
                     cell[(x / 11) ** 2 + (y / 6) ** 2 < 1] = HULL
@@ -286,8 +293,9 @@ class DeepSeaTreasure(Task[Params, State]):
 
 @privileged_player
 class ShortestPath(eqx.Module):
-    """The optimal player for the card's weights:
-    the shortest way to the treasure that is worth its time.
+    """The optimal player for the card's weights.
+
+    It goes the shortest way to the treasure that is worth its time.
     """
 
     task: DeepSeaTreasure = eqx.field(static=True)

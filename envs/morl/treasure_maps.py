@@ -51,7 +51,6 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
-from rlbench_suite.evaluation.statistics.pareto import non_dominated
 
 from ..shared.alternating_bands import alternating_bands
 from ..shared.named_actions import NamedActions
@@ -196,7 +195,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         If the dive is over, go to the next map.
         """
         chart = self.map_at(state.dive, params)
-        position = self.moved(state.position, action, chart)
+        position = self.move(state.position, action, chart)
         air = state.air - 1
         treasure = self.treasure_at(position, chart)
         at_treasure = position.row == chart.floor[position.column]
@@ -222,7 +221,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         number = jnp.minimum(dive, DIVES - 1)
         return Map(*(field[number] for field in params.maps))
 
-    def moved(self, position: Position, action: jax.Array, chart: Map) -> Position:
+    def move(self, position: Position, action: jax.Array, chart: Map) -> Position:
         """Return the place after a move."""
         down, right = jnp.asarray(tuple(MOVES.values()), jnp.int32)[action]
         row = jnp.maximum(position.row + down, 0)
@@ -239,8 +238,9 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         ).astype(self.dtype)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the map as seen from the submarine, its row,
-        the weights, air and dives left, ``(3 n + 5,)``.
+        """Return the map as seen from the submarine, and what is left, ``(3 n + 5,)``.
+
+        It has the submarine's row, the weights, and the air and dives that are left.
         """
         n = self.size
         chart = self.map_at(state.dive, params)
@@ -259,16 +259,19 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         bounds: Any = self.observation_space
         return jnp.clip(jnp.concatenate([sideways, down, value, scalars]), bounds.low, bounds.high)
 
-    def read(self, observation: jax.Array) -> tuple[Position, Map]:
-        """Return the present cell and the map that an observation shows,
-        as if the dive began here.
+    def read_observation(self, observation: jax.Array) -> tuple[Position, Map]:
+        """Return the present cell and the map that an observation shows.
+
+        The map is that of a dive that begins here.
         """
         n = self.size
-        row = jnp.round(observation[3 * n] * n).astype(jnp.int32)
-        column = jnp.argmin(jnp.abs(observation[:n])).astype(jnp.int32)
-        floor = row + jnp.round(observation[n : 2 * n] * n).astype(jnp.int32)
-        value = observation[2 * n : 3 * n] * (VALUE_PER_ROW * n)
-        return Position(row, column), Map(floor, value, column, observation[3 * n + 1])
+        columns_right, rows_down, values = slice(0, n), slice(n, 2 * n), slice(2 * n, 3 * n)
+        present_row, treasure_weight = 3 * n, 3 * n + 1
+        row = jnp.round(observation[present_row] * n).astype(jnp.int32)
+        column = jnp.argmin(jnp.abs(observation[columns_right])).astype(jnp.int32)
+        floor = row + jnp.round(observation[rows_down] * n).astype(jnp.int32)
+        value = observation[values] * (VALUE_PER_ROW * n)
+        return Position(row, column), Map(floor, value, column, observation[treasure_weight])
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the map, the row, the weights, and what is left."""
@@ -308,7 +311,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
     ) -> jax.Array:
         """Return (treasure, time), each multiplied by its weight, ``(2,)``."""
         chart = self.map_at(state.dive, params)
-        treasure = self.treasure_at(self.moved(state.position, action, chart), chart)
+        treasure = self.treasure_at(self.move(state.position, action, chart), chart)
         return self.stack(chart.weight * treasure, chart.weight - 1)
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -328,8 +331,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
     # -- what is known of the problem --------------------------------------------------------------
 
     def cruising_rows(self, position: Position, chart: Map) -> jax.Array:
-        """Return the lowest row in which the submarine can go sideways
-        to each column, int32 ``(n,)``.
+        """Return the lowest row in which the submarine can go to each column, int32 ``(n,)``.
 
         It is not below its present row. Going sideways ends above the floor of all columns on the
         way, and at most on the floor of the last one.
@@ -344,8 +346,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         return jnp.minimum(jnp.minimum(above_rock, chart.floor), position.row)
 
     def steps_to_treasures(self, position: Position, chart: Map) -> jax.Array:
-        """Return the least number of steps from here
-        to the treasure of each column, int32 ``(n,)``.
+        """Return the number of steps from here to the treasure of each column, int32 ``(n,)``.
 
         The shortest way rises to the lowest row that is free on the way, goes sideways, and sinks.
         """
@@ -354,9 +355,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         return (position.row - cruising) + sideways + (chart.floor - cruising)
 
     def returns_to_go(self, position: Position, chart: Map) -> jax.Array:
-        """Return the weighted return of the shortest way
-        from here to the treasure of each column, ``(n,)``.
-        """
+        """Return the weighted return of the shortest way to each column's treasure, ``(n,)``."""
         return chart.weight * chart.value - (1 - chart.weight) * self.steps_to_treasures(
             position, chart
         )
@@ -365,20 +364,6 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         """Return the best weighted return of a dive. The way along the surface is open."""
         steps = jnp.abs(np.arange(self.size, dtype=np.int32) - chart.start) + chart.floor
         return (chart.weight * chart.value - (1 - chart.weight) * steps).max()
-
-    def front_of_map(self, chart: Map) -> np.ndarray:
-        """Return the exact Pareto front of the plain,
-        unweighted returns of a dive, sorted by treasure.
-
-        Args:
-            chart: a map; its weights do not count.
-
-        Returns:
-            float64 ``(points, 2)``, (treasure, time).
-        """
-        floor, value = np.asarray(chart.floor), np.asarray(chart.value, np.float64)
-        steps = np.abs(np.arange(self.size) - int(chart.start)) + floor
-        return non_dominated(np.stack([value, -steps], 1))
 
     # -- text and pixels ---------------------------------------------------------------------------
 
@@ -451,8 +436,9 @@ class TreasureMaps(NamedActions, Task[Params, State]):
 
 
 class BestTreasure(eqx.Module):
-    """The optimal player: in each dive it goes the shortest way
-    to the treasure with the best weighted return.
+    """The optimal player.
+
+    In each dive it goes the shortest way to the treasure with the best weighted return.
     """
 
     task: TreasureMaps = eqx.field(static=True)
@@ -466,7 +452,7 @@ class BestTreasure(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the next move on the way to the best treasure from the present cell."""
-        position, chart = self.task.read(view.observation)
+        position, chart = self.task.read_observation(view.observation)
         target = jnp.argmax(self.task.returns_to_go(position, chart)).astype(jnp.int32)
         sideways = jnp.where(target > position.column, RIGHT, LEFT)
         too_low = position.row > self.task.cruising_rows(position, chart)[target]

@@ -1,3 +1,4 @@
-"""Tasks of offline reinforcement learning: cheap to simulate,
-with planners that make data of any quality.
+"""Tasks of offline reinforcement learning.
+
+They are cheap to simulate, and have planners that make data of any quality.
 """

@@ -70,8 +70,9 @@ class Maze:
 
     @cached_property
     def next_cell(self) -> np.ndarray:
-        """Return the number of the next cell, int32 ``(cells, cells)``,
-        by goal and current cell; itself at the goal.
+        """Return the number of the next cell by goal and current cell, int32 ``(cells, cells)``.
+
+        At the goal it is the goal itself.
 
         Ways are shortest paths over cells with a common side, by breadth-first search. A wall's
         next cell is itself.
@@ -80,8 +81,9 @@ class Maze:
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """Return the length of the shortest path by goal and current cell,
-        int32 ``(cells, cells)``; ``UNREACHED`` for walls.
+        """Return the length of the shortest path by goal and current cell.
+
+        It is int32 ``(cells, cells)``, and ``UNREACHED`` for walls.
         """
         return self._searches[1]
 
@@ -96,24 +98,25 @@ class Maze:
             queue = deque([goal])
             while queue:
                 column, row = queue.popleft()
-                here = self.number(column, row)
+                current = self.number(column, row)
                 for cell in (
                     (column + 1, row),
                     (column - 1, row),
                     (column, row + 1),
                     (column, row - 1),
                 ):
-                    there = self.number(*cell)
-                    if not self.wall[cell[::-1]] and steps[goal_number, there] == UNREACHED:
-                        steps[goal_number, there] = steps[goal_number, here] + 1
-                        towards[goal_number, there] = here
+                    neighbour = self.number(*cell)
+                    if not self.wall[cell[::-1]] and steps[goal_number, neighbour] == UNREACHED:
+                        steps[goal_number, neighbour] = steps[goal_number, current] + 1
+                        towards[goal_number, neighbour] = current
                         queue.append(cell)
         return towards, steps
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return start and goal cells for training and for testing,
-        int32 ``(n, 4)``: start column, row, goal column, row.
+        """Return start and goal cells for training and for testing, int32 ``(n, 4)`` each.
+
+        A row is the start's column and row, then the goal's column and row.
 
         They are the ordered pairs of free cells at least two steps apart, sorted by distance; every
         fourth is a test pair.
@@ -190,7 +193,7 @@ def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
     # A single wall: mirror it into x > 0, y > 0.
     flip_x, flip_y = jnp.where(over, -unit, unit), jnp.where(beside, -unit, unit)
     mirrored = Motion(flip_x * x, flip_y * y, flip_x * vx, flip_y * vy)
-    rounded = _around_corner(mirrored, time, radius)
+    rounded = _move_around_corner(mirrored, time, radius)
     single = (beside ^ over ^ across) & ~(beside & over & across)
     x, y, vx, vy = (
         jnp.where(single, flip * bent, plain)
@@ -201,7 +204,7 @@ def move(rows: np.ndarray, start: Motion, time: float, radius: float) -> Motion:
     return Motion(corner_x + sign_x * x, corner_y + sign_y * y, sign_x * vx, sign_y * vy)
 
 
-def _around_corner(start: Motion, time: float, radius: float) -> Motion:
+def _move_around_corner(start: Motion, time: float, radius: float) -> Motion:
     """Move a disc about a wall that fills the quadrant x > 0, y > 0."""
     x, y, vx, vy = start
     dx, dy = time * vx, time * vy

@@ -92,13 +92,13 @@ class Ball(NamedTuple):
     """m/s along each axis, before a step's force"""
 
     @property
-    def fastest(self) -> float:
+    def max_speed(self) -> float:
         """Return the highest speed along an axis after a step's force, m/s."""
         return float(
             (self.mass * self.speed_limit + STEP * self.force) / (self.mass + STEP * self.damping)
         )
 
-    def accelerated(self, velocity: Any, action: Any) -> Any:
+    def accelerate(self, velocity: Any, action: Any) -> Any:
         """Return the velocity after one step of force, along one axis."""
         clipped = jnp.clip(velocity, -self.speed_limit, self.speed_limit)
         return (self.mass * clipped + STEP * self.force * action) * (
@@ -152,7 +152,7 @@ class PointMaze(Task[Params, State]):
         self.first = np.array([0, len(train)], np.int32)
         self.count = np.array([len(train), len(test)], np.int32)
         # A corner may turn both axes' velocity into one axis' until the next step.
-        corner, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * self.fastest
+        corner, speed = [maze.width, maze.height], 1.001 * math.sqrt(2) * self.max_speed
         if self.has_goals:
             self.observation_space = spaces.Dict(
                 observation=self.box([0, 0, -speed, -speed], [*corner, speed, speed]),
@@ -213,12 +213,12 @@ class PointMaze(Task[Params, State]):
         """
         self.ranges = [self.own_constants.range(name) for name in Ball._fields]
         (mass, _), (damping, _), (_, force), (_, speed) = self.ranges
-        self.fastest = Ball(mass, damping, force, speed).fastest
+        self.max_speed = Ball(mass, damping, force, speed).max_speed
         radius = self.own_constants.value("radius")
-        if math.sqrt(2) * self.fastest * STEP >= 0.5 - radius:
+        if math.sqrt(2) * self.max_speed * STEP >= 0.5 - radius:
             raise ValueError(
-                f"{self.card.id}: a ball that reaches {self.fastest:.3g} m/s moves too far between "
-                f"walls in a step of {STEP:g} s: lower speed_limit or force, or raise mass."
+                f"{self.card.id}: a ball that reaches {self.max_speed:.3g} m/s moves too far "
+                f"between walls in a step of {STEP:g} s: lower speed_limit or force, or raise mass."
             )
         middle = Ball(*(low if low == high else 0.5 * (low + high) for low, high in self.ranges))
         return middle, radius, self.own_constants.value("goal_radius")
@@ -263,7 +263,7 @@ class PointMaze(Task[Params, State]):
         """Apply the force, then move between the walls."""
         ball = params.ball or self.ball
         x, y, vx, vy = state.ball
-        pushed = Motion(x, y, ball.accelerated(vx, action[0]), ball.accelerated(vy, action[1]))
+        pushed = Motion(x, y, ball.accelerate(vx, action[0]), ball.accelerate(vy, action[1]))
         return State(move(self.maze.rows, pushed, STEP, self.radius + CLEARANCE), state.steps + 1)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> Observation:
@@ -312,8 +312,9 @@ class PointMaze(Task[Params, State]):
         return jnp.exp(-distance) if self.dense else reached - self.step_cost
 
     def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
-        """Return the reward of a step that ends at one place
-        when another is the goal; both x, y in m.
+        """Return the reward of a step that ends at one place when another is the goal.
+
+        Both places are x, y in m.
         """
         return self._pay(distance_between(achieved, desired))
 
@@ -373,8 +374,9 @@ class PointMaze(Task[Params, State]):
         ])  # fmt: skip
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw from above, x to the right, y up: walls,
-        goal (green, with the circle that counts), ball, velocity.
+        """Draw walls, goal, ball and velocity from above, x to the right and y up.
+
+        The green circle about the goal is the region that counts.
         """
         height, width, _ = self.picture_shape
         scale = min(height // self.maze.height, width // self.maze.width)
@@ -397,9 +399,11 @@ class PointMaze(Task[Params, State]):
         disc(goal_x, goal_y, 0.12, fill="green")
         x, y, vx, vy = (float(value) for value in state.ball)
         disc(x, y, self.radius, fill="royalblue")
-        here = left + scale * x, bottom - scale * y
+        ball_pixel = left + scale * x, bottom - scale * y
         canvas.line(
-            (*here, here[0] + 0.2 * scale * vx, here[1] - 0.2 * scale * vy), fill="black", width=2
+            (*ball_pixel, ball_pixel[0] + 0.2 * scale * vx, ball_pixel[1] - 0.2 * scale * vy),
+            fill="black",
+            width=2,
         )
         return np.asarray(image)
 
@@ -417,14 +421,16 @@ def distance_between(achieved: jax.Array, desired: jax.Array) -> jax.Array:
 
 
 SWING = math.sqrt(10.0 * FORCE / MASS)
-"""rad/s at which the ball swings on the spring of the planner,
-15.4: full force at 0.1 m, with the shipped ball
+"""Angular frequency (rad/s) at which the shipped ball swings on the planner's spring, 15.4.
+
+The spring pulls with full force at 0.1 m.
 """
 
 
 class WaypointPD(NamedTuple):
-    """The planner: it follows the shortest path from cell to cell;
-    a PD controller leads it to each next centre.
+    """The planner, which follows the shortest path from cell to cell.
+
+    A PD controller leads it to the centre of each next cell.
 
     D4RL made its data with a planner and a PD controller as well. The planner knows the map, which
     is fixed, and the observation.
@@ -441,9 +447,7 @@ class WaypointPD(NamedTuple):
 
     @classmethod
     def for_task(cls, task: PointMaze) -> WaypointPD:
-        """Make the planner of the maze, with gains for its ball:
-        it swings as the shipped one does.
-        """
+        """Make the planner of the maze, with gains by which its ball swings as the shipped one."""
         towards, width = task.maze.next_cell, np.asarray(task.maze.width, np.int32)
         if task.ball == Ball():
             return cls(towards, width)
@@ -461,19 +465,17 @@ class WaypointPD(NamedTuple):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the force towards the next waypoint;
-        in the goal's cell that is the goal itself.
-        """
+        """Return the force towards the next waypoint, which in the goal's cell is the goal."""
         if isinstance(view.observation, dict):
             x, y, vx, vy = view.observation["observation"]
             goal_x, goal_y = view.observation["desired_goal"]
         else:
             x, y, vx, vy, goal_x, goal_y = view.observation
         width = jnp.asarray(self.width)
-        here = jnp.floor(y).astype(jnp.int32) * width + jnp.floor(x).astype(jnp.int32)
+        ball_cell = jnp.floor(y).astype(jnp.int32) * width + jnp.floor(x).astype(jnp.int32)
         goal = jnp.floor(goal_y).astype(jnp.int32) * width + jnp.floor(goal_x).astype(jnp.int32)
-        cell = jnp.asarray(self.towards)[goal, here]
-        arrived = here == goal
+        cell = jnp.asarray(self.towards)[goal, ball_cell]
+        arrived = ball_cell == goal
         target_x = jnp.where(arrived, goal_x, (cell % width).astype(x.dtype) + 0.5)
         target_y = jnp.where(arrived, goal_y, (cell // width).astype(y.dtype) + 0.5)
         force_x = self.stiffness * (target_x - x) - self.damping * vx

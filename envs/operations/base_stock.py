@@ -60,7 +60,7 @@ class BaseStock(NamedTuple):
     def for_task(cls, task: Inventory) -> BaseStock:
         """Make the player of a network, with the ratios found for its kind."""
         network = task.network
-        times, ratio = TUNED[network.warehouse_lead is not None, network.backlog]
+        times, ratio = TUNED_SETTINGS[network.warehouse_lead is not None, network.backlog]
         longest = (network.warehouse_lead or 0) + sum(network.leads) + len(network.leads)
         mean = (
             MEANS[1] * task.size * longest * (len(network.leads) if network.warehouse_lead else 1)
@@ -100,8 +100,8 @@ class BaseStock(NamedTuple):
         """Return orders up to the levels, int32, one a place."""
         positions = [position(shop) for shop in view.state.shops]
         orders = [
-            jnp.clip(level - now, 0, self.shop_order)
-            for level, now in zip(memory.shops, positions, strict=True)
+            jnp.clip(level - stock_position, 0, self.shop_order)
+            for level, stock_position in zip(memory.shops, positions, strict=True)
         ]
         if view.state.warehouse is not None:
             echelon = position(view.state.warehouse) + sum(positions)
@@ -115,13 +115,14 @@ def position(site: Site) -> Any:
 
 
 def quantile(ratio: Any, mean: Any, levels: Any = LEVELS) -> Any:
-    """Return the least number that a Poisson number
-    of that mean exceeds with probability 1 - ``ratio`` at most.
+    """Return the quantile ``ratio`` of the Poisson distribution with this mean.
+
+    It is the least number that is exceeded with probability 1 - ``ratio`` at most.
     """
     return (poisson.cdf(jnp.asarray(levels), mean) < ratio).sum().astype(jnp.int32)
 
 
-TUNED = {
+TUNED_SETTINGS = {
     (False, True): (1.0, 0.5),
     (False, False): (2.0, 0.5),
     (True, True): (1.0, 0.98),

@@ -73,18 +73,28 @@ SHOP_UNIT, WAREHOUSE_UNIT = 10.0, 50.0
 """Units in which the observation gives quantities."""
 SHELF, DEPOT = 40, 150
 """Room of a shop and of the warehouse, units; at most as many customers wait at a shop."""
-MEANS, HOLDING, PENALTY = (2.5, 7.5), (0.7, 1.3), (6.3, 11.7)
+MEANS = (2.5, 7.5)
+"""Range of a shop's mean demand, units a period."""
+HOLDING = (0.7, 1.3)
+"""Range of a shop's holding cost, money a unit left and period."""
+PENALTY = (6.3, 11.7)
+"""Range of a shop's penalty, money a unit lost, or waiting a period."""
 WAREHOUSE_HOLDING = 0.3
-SERVED, PERIODS_IN_STOCK = 0.9, 3.0
-LARGEST_DEMAND = 28
-"""Largest demand of the inverse transform:
-a Poisson number of mean 7.5 is greater once in 10^9 times.
+"""Holding cost of the warehouse, money a unit left and period."""
+MIN_SERVED_SHARE = 0.9
+"""Smallest share of demand that is served at once in an episode with success."""
+PERIODS_IN_STOCK = 3.0
+"""Largest mean stock of an episode with success, in periods of demand."""
+MAX_SAMPLED_DEMAND = 28
+"""Largest demand of the inverse transform.
+
+A Poisson number of mean 7.5 is greater once in 10^9 times.
 """
-MOST_DEMAND = 60.0
+MAX_MEAN_DEMAND = 60.0
 """Largest mean demand: exp(-mean) of the inverse transform is far from the smallest float32."""
-LONGEST_LEAD = 12
+MAX_LEAD = 12
 """periods"""
-MOST_RECORDED = 1000
+MAX_RECORDED_DEMAND = 1000
 """Largest demand of a record, units a period"""
 
 
@@ -180,12 +190,11 @@ class Inventory(Task[Params, State]):
             [self.warehouse_order + 1, *orders] if supplied else orders
         )
         shop_bounds = [
-            self._scaled(np.int32(quantity), SHOP_UNIT)
-            for quantity in (self.shelf, self.shop_order)
+            self._scale(np.int32(quantity), SHOP_UNIT) for quantity in (self.shelf, self.shop_order)
         ]
         shops = [shop_bounds[min(i, 1)] for lead in leads for i in range(lead)]
         depot_bounds = [
-            self._scaled(np.int32(quantity), WAREHOUSE_UNIT)
+            self._scale(np.int32(quantity), WAREHOUSE_UNIT)
             for quantity in (self.depot, self.warehouse_order)
         ]
         warehouse = [depot_bounds[min(i, 1)] for i in range(self.network.warehouse_lead or 0)]
@@ -194,7 +203,7 @@ class Inventory(Task[Params, State]):
         if self.network.backlog:
             low[len(warehouse) + np.cumsum([0, *leads[:-1]])] = -shop_bounds[0]
         self.observation_space = self.box(low, high)
-        holding, penalty = self._dearest("holding"), self._dearest("penalty")
+        holding, penalty = self._max_over_shops("holding"), self._max_over_shops("penalty")
         dearest = max(
             holding * self.shelf,
             penalty * (self.largest_demand + self.shelf * self.network.backlog),
@@ -210,7 +219,7 @@ class Inventory(Task[Params, State]):
                 Constant(
                     f"shop_{i}_demand", "", *MEANS,
                     "mean demand, units a period; room and largest orders grow with it",
-                    maximum=MOST_DEMAND, bands=20,
+                    maximum=MAX_MEAN_DEMAND, bands=20,
                 ),
                 Constant(f"shop_{i}_holding", "", *HOLDING, "money a unit left and period"),
                 Constant(
@@ -218,7 +227,7 @@ class Inventory(Task[Params, State]):
                     minimum=0.0,
                 ),
                 Constant(
-                    f"shop_{i}_lead", "", lead, lead, "periods from order to shelf", LONGEST_LEAD,
+                    f"shop_{i}_lead", "", lead, lead, "periods from order to shelf", MAX_LEAD,
                     is_integer=True, may_vary=False,
                 ),
             ]  # fmt: skip
@@ -231,7 +240,7 @@ class Inventory(Task[Params, State]):
                 ),
                 Constant(
                     "warehouse_lead", "", lead, lead, "periods from order to warehouse",
-                    LONGEST_LEAD, is_integer=True, may_vary=False,
+                    MAX_LEAD, is_integer=True, may_vary=False,
                 ),
             ]  # fmt: skip
         return tuple(listed)
@@ -240,7 +249,8 @@ class Inventory(Task[Params, State]):
         """Return the demand of the shops."""
         shops = range(1, len(self.networks[int(self.difficulty or 0)].leads) + 1)
         columns = tuple(
-            Column(f"shop_{i}", "units", 0, MOST_RECORDED, f"demand of shop {i}") for i in shops
+            Column(f"shop_{i}", "units", 0, MAX_RECORDED_DEMAND, f"demand of shop {i}")
+            for i in shops
         )
         words = "demand of each period, in place of Poisson demand"
         return (
@@ -260,7 +270,7 @@ class Inventory(Task[Params, State]):
         record = self.card.context.record("demand") if self.card.context else None
         self.record = None if record is None else record.values().astype(np.int32)
         if self.record is None:
-            max_mean = self._dearest("demand")
+            max_mean = self._max_over_shops("demand")
         elif demands := [
             f"shop_{i}_demand" for i in shops if f"shop_{i}_demand" in self.own_constants
         ]:
@@ -274,19 +284,19 @@ class Inventory(Task[Params, State]):
         self.shelf, self.depot = math.ceil(SHELF * size), math.ceil(DEPOT * size)
         self.shop_order = math.ceil(SHOP_ORDER * size)
         self.warehouse_order = math.ceil(WAREHOUSE_ORDER * size)
-        self.largest_demand = LARGEST_DEMAND
+        self.largest_demand = MAX_SAMPLED_DEMAND
         if self.record is not None:
             self.largest_demand = int(self.record.max())
         elif size > 1:
             self.largest_demand = math.ceil(max_mean + 7 * math.sqrt(max_mean) + 2)
-        self.holding_scale = max(1.0, 0.51 * self._dearest("holding"))
+        self.holding_scale = max(1.0, 0.51 * self._max_over_shops("holding"))
         if depot_lead is not None:
             self.holding_scale = max(
                 self.holding_scale, 0.51 * self.own_constants.value("warehouse_holding")
             )
-        self.penalty_scale = max(1.0, 0.051 * self._dearest("penalty"))
+        self.penalty_scale = max(1.0, 0.051 * self._max_over_shops("penalty"))
 
-    def _dearest(self, quantity: str) -> float:
+    def _max_over_shops(self, quantity: str) -> float:
         """Return the largest value of a quantity at any shop."""
         return max(
             self.own_constants.range(f"shop_{i}_{quantity}")[1]
@@ -338,7 +348,7 @@ class Inventory(Task[Params, State]):
             stocked_site(u[i], 2 * shop.demand, shop.demand, lead)
             for i, (shop, lead) in enumerate(zip(params.shops, self.network.leads, strict=True))
         )
-        total = _sum([shop.demand for shop in params.shops])
+        total = _ordered_sum([shop.demand for shop in params.shops])
         lead = self.network.warehouse_lead
         warehouse = None if lead is None else stocked_site(u[-1], 4 * total, total, lead)
         zero = jnp.int32(0)
@@ -355,7 +365,7 @@ class Inventory(Task[Params, State]):
             shipped = orders
         else:
             shipped = share(orders[1:], warehouse.stock)
-            stored = warehouse.stock - _sum(shipped)
+            stored = warehouse.stock - _ordered_sum(shipped)
             cost = params.warehouse_holding * stored
             warehouse = _receive(Site(stored, warehouse.transit), orders[0], self.depot)
         shops, demanded, served = [], state.demanded, state.served
@@ -387,7 +397,7 @@ class Inventory(Task[Params, State]):
         units = [WAREHOUSE_UNIT] * (state.warehouse is not None) + [SHOP_UNIT] * len(state.shops)
         sites = (state.warehouse, *state.shops) if state.warehouse is not None else state.shops
         quantities = [
-            self._scaled(quantity, unit)
+            self._scale(quantity, unit)
             for site, unit in zip(sites, units, strict=True)
             for quantity in (site.stock, *site.transit)
         ]
@@ -407,7 +417,7 @@ class Inventory(Task[Params, State]):
             *([] if state.warehouse is None else [params.warehouse_holding * holding_factor]),
         )
 
-    def _scaled(self, quantity: Scalar, unit: float) -> Scalar:
+    def _scale(self, quantity: Scalar, unit: float) -> Scalar:
         """Return a number of units as observations show it."""
         return quantity.astype(self.dtype) * (1 / (unit * self.size))
 
@@ -481,9 +491,9 @@ class Inventory(Task[Params, State]):
         mean_stock = state.stored.astype(self.dtype) / jnp.maximum(state.periods, 1).astype(
             self.dtype
         )
-        enough = PERIODS_IN_STOCK * _sum([shop.demand for shop in params.shops])
+        enough = PERIODS_IN_STOCK * _ordered_sum([shop.demand for shop in params.shops])
         return {
-            "success": (fill_rate >= SERVED) & (mean_stock <= enough),
+            "success": (fill_rate >= MIN_SERVED_SHARE) & (mean_stock <= enough),
             "fill_rate": fill_rate,
             "mean_stock": mean_stock,
             "period_cost": state.cost,
@@ -510,21 +520,22 @@ class Inventory(Task[Params, State]):
         lines = [f"Period {int(state.periods)}; the last one cost {float(state.cost):.1f}."]
         if state.warehouse is not None:
             lines.append(
-                f"Warehouse: {_words(state.warehouse)}, holding "
+                f"Warehouse: {_describe_site(state.warehouse)}, holding "
                 f"{float(params.warehouse_holding):.2f} a unit."
             )
         unserved = "waiting" if self.network.backlog else "lost"
         for i, (site, shop) in enumerate(zip(state.shops, params.shops, strict=True)):
             lines.append(
-                f"Shop {i + 1}: {_words(site)}; demand {float(shop.demand):.2f} a period on "
-                f"average, holding {float(shop.holding):.2f}, a unit {unserved} costs "
+                f"Shop {i + 1}: {_describe_site(site)}; demand {float(shop.demand):.2f} a period "
+                f"on average, holding {float(shop.holding):.2f}, a unit {unserved} costs "
                 f"{float(shop.penalty):.2f}."
             )
         return "\n".join(lines)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw a bar a place: stock (green; red below zero),
-        shipments beside it (blue, next to arrive first).
+        """Draw a bar a place: stock (green, red below zero), and shipments beside it (blue).
+
+        The next shipment to arrive comes first.
         """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), "white")
@@ -539,7 +550,9 @@ class Inventory(Task[Params, State]):
             bar = (across - 16) / (1 + len(site.transit))
             for j, quantity in enumerate((site.stock, *site.transit)):
                 top = ground - max(-50.0, min(150.0, 150 * int(quantity) / full))
-                fill = ("red" if int(quantity) < 0 else "green") if j == 0 else "cornflowerblue"
+                fill = "cornflowerblue"
+                if j == 0:
+                    fill = "red" if int(quantity) < 0 else "green"
                 x = left + j * bar
                 canvas.rectangle(
                     (x, min(top, ground), x + bar - 3, max(top, ground)), fill=fill, outline="black"
@@ -554,21 +567,24 @@ def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
     Each shop's shipment is a difference of cumulated fractions rounded down. So the shipments are
     whole, add up to the stock, and are each less than one unit from the exact proportion.
     """
-    total, shipped = _sum(orders), []
+    total, shipped = _ordered_sum(orders), []
     divisor = jnp.maximum(total, 1)
-    before: Scalar = 0
+    previous_total: Scalar = 0
     cumulated: Scalar = 0
     for order in orders:
         cumulated = cumulated + order
-        now = jnp.where(total <= stock, cumulated, cumulated * jnp.minimum(stock, total) // divisor)
-        shipped.append(now - before)
-        before = now
+        shipped_total = jnp.where(
+            total <= stock, cumulated, cumulated * jnp.minimum(stock, total) // divisor
+        )
+        shipped.append(shipped_total - previous_total)
+        previous_total = shipped_total
     return shipped
 
 
-def poisson(unit: Scalar, mean: Scalar, largest: int = LARGEST_DEMAND) -> Scalar:
-    """Draw a Poisson number by inverse transform:
-    count the values of the distribution below a uniform number.
+def poisson(unit: Scalar, mean: Scalar, largest: int = MAX_SAMPLED_DEMAND) -> Scalar:
+    """Draw a Poisson number by inverse transform.
+
+    It counts the values of the distribution that are below a uniform number.
     """
     probability = jnp.exp(-mean)
     cumulated, number = probability, jnp.int32(0)
@@ -584,7 +600,7 @@ def _receive(site: Site, shipped: Scalar, room: int) -> Site:
     return Site(jnp.minimum(site.stock + arriving, room), tuple(transit))
 
 
-def _sum(values: list[Scalar]) -> Scalar:
+def _ordered_sum(values: list[Scalar]) -> Scalar:
     """Sum in a fixed order."""
     total = values[0]
     for value in values[1:]:
@@ -592,7 +608,7 @@ def _sum(values: list[Scalar]) -> Scalar:
     return total
 
 
-def _words(site: Site) -> str:
+def _describe_site(site: Site) -> str:
     stock = int(site.stock)
     stock_words = f"{stock} in stock" if stock >= 0 else f"{-stock} waiting"
     return f"{stock_words}, on the way {[int(quantity) for quantity in site.transit]}"

@@ -1,5 +1,6 @@
-"""Train and test contexts that interleave and never overlap,
-and draws that differ between the splits.
+"""Train and test contexts that interleave and never overlap.
+
+Draws from them differ between the splits.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 
 MARGIN = 0.05
-"""Fraction of a band left empty at each of its ends,
-so that rounding cannot carry a context across.
+"""Fraction of a band left empty at each of its ends.
+
+So rounding cannot carry a context across.
 """
 
 
 def alternating_bands(
     unit: jax.Array, split: jax.Array, low: float, high: float, bands: int
 ) -> jax.Array:
-    """Map ``unit`` in [0, 1) to a parameter in [low,
-    high) that is uniform over the bands of one split.
+    """Map ``unit`` in [0, 1) to a parameter in [low, high), uniform over the bands of a split.
 
     The range is cut into ``bands`` (an even number of) equal bands. Training contexts lie in bands
     0, 2, 4, ..., test contexts in 1, 3, 5, ...: a test asks for interpolation to values never
@@ -31,8 +32,9 @@ def alternating_bands(
 
 
 def split_bits(bits: jax.Array, split: jax.Array) -> jax.Array:
-    """Return random bits that differ between the splits,
-    uint32; those of the train split are the given ones.
+    """Return random bits that differ between the splits, uint32.
+
+    Those of the train split are the given ones.
 
     Equal seeds give equal bits on both splits. A task whose splits divide only something that is
     rarely seen draws from these, so that equal seeds show different episodes. They are as uniform
@@ -42,8 +44,9 @@ def split_bits(bits: jax.Array, split: jax.Array) -> jax.Array:
 
 
 def split_units(units: jax.Array, split: jax.Array) -> jax.Array:
-    """Return random numbers in [0, 1) that differ between the splits;
-    those of the train split are the given ones.
+    """Return random numbers in [0, 1) that differ between the splits.
+
+    Those of the train split are the given ones.
 
     They are to numbers what :func:`split_bits` is to bits.
     """

@@ -19,54 +19,56 @@ def count(cells: jax.Array) -> jax.Array:
     return lax.population_count(cells).astype(jnp.int32).sum()
 
 
-def below(cells: jax.Array) -> jax.Array:
+def shift_up(cells: jax.Array) -> jax.Array:
     """Return the set moved up by one row: each cell gets the one below it."""
     return jnp.concatenate([jnp.zeros(1, cells.dtype), cells[:-1]])
 
 
-def above(cells: jax.Array) -> jax.Array:
+def shift_down(cells: jax.Array) -> jax.Array:
     """Return the set moved down by one row."""
     return jnp.concatenate([cells[1:], jnp.zeros(1, cells.dtype)])
 
 
-def grown(cells: jax.Array) -> jax.Array:
+def grow(cells: jax.Array) -> jax.Array:
     """Return the set with all cells beside it that share a side."""
-    return cells | cells << 1 | cells >> 1 | below(cells) | above(cells)
+    return cells | cells << 1 | cells >> 1 | shift_up(cells) | shift_down(cells)
 
 
-def flooded(seed: jax.Array, ground: jax.Array) -> jax.Array:
+def flood_from(seed: jax.Array, ground: jax.Array) -> jax.Array:
     """Return all ground connected with the seed by common sides; the seed is ground."""
 
     def spread(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         cells, _ = state
-        wider = grown(grown(cells) & ground) & ground
+        wider = grow(grow(cells) & ground) & ground
         return wider, (wider != cells).any()
 
     return lax.while_loop(lambda state: state[1], spread, (seed, jnp.bool_(True)))[0]
 
 
 def majority(rock: jax.Array) -> jax.Array:
-    """Make one step of the cellular automaton:
-    a cell becomes rock if at least 5 of its 3 x 3 cells are rock.
+    """Make one step of the cellular automaton.
+
+    A cell becomes rock if at least 5 of its 3 x 3 cells are rock.
 
     Source: Johnson, Yannakakis & Togelius 2010, Cellular automata for real-time generation of
     infinite cave levels. Full adders over whole rows add the nine bits of every cell.
     """
-    single, twos = plus(rock << 1, rock, rock >> 1)
-    ones_place, carried = plus(below(single), single, above(single))
-    twos, fours = plus(below(twos), twos, above(twos))
+    single, twos = add_bits(rock << 1, rock, rock >> 1)
+    ones_place, carried = add_bits(shift_up(single), single, shift_down(single))
+    twos, fours = add_bits(shift_up(twos), twos, shift_down(twos))
     # ones_place + 2 (carried + twos) + 4 fours >= 5
     return fours & (carried | twos | ones_place) | carried & twos & ones_place
 
 
-def plus(a: jax.Array, b: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
+def add_bits(a: jax.Array, b: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Add three bits; return ones and twos."""
     return a ^ b ^ c, a & b | c & (a ^ b)
 
 
-def nth(cells: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return column and row of the n-th cell of a set,
-    from 0, row by row from below, each from the left.
+def nth_cell(cells: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return column and row of the n-th cell of a set, counted from 0.
+
+    Cells are counted row by row from below, each row from the left.
     """
     sizes = lax.population_count(cells).astype(jnp.int32)
     ends = jnp.cumsum(sizes)

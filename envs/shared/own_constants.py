@@ -127,8 +127,9 @@ class OwnConstants:
 def begin_in_record(
     unit: jax.Array, split: jax.Array, rows: int, length: int, every: int = 1
 ) -> Any:
-    """Return the row of a record at which an episode begins:
-    in its first half in training, in its second in test.
+    """Return the row of a record at which an episode begins.
+
+    In training it lies in the record's first half, in test in its second.
 
     Args:
         unit: a uniform number in [0, 1).

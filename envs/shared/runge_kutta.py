@@ -23,12 +23,12 @@ def rk4(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
     II.1.2.
     """
 
-    def ahead(slope: Y, time: Any) -> Y:
+    def move_along(slope: Y, time: Any) -> Y:
         return jax.tree.map(lambda value, rate: value + time * rate, y, slope)
 
     k1 = derivative(0.0, y)
-    k2 = derivative(0.5, ahead(k1, 0.5 * step))
-    k3 = derivative(0.5, ahead(k2, 0.5 * step))
-    k4 = derivative(1.0, ahead(k3, step))
+    k2 = derivative(0.5, move_along(k1, 0.5 * step))
+    k3 = derivative(0.5, move_along(k2, 0.5 * step))
+    k4 = derivative(1.0, move_along(k3, step))
     mean = jax.tree.map(lambda a, b, c, d: (a + 2 * (b + c) + d) / 6, k1, k2, k3, k4)
-    return ahead(mean, step)
+    return move_along(mean, step)

@@ -1,5 +1,6 @@
-"""InformativePath against log-determinants,
-enumeration of sets and paths, and Gaussian conditioning by NumPy.
+"""Check InformativePath against log-determinants, enumeration, and Gaussian conditioning.
+
+Enumeration is of sets and of paths; the conditioning is NumPy's.
 """
 
 import itertools
@@ -61,8 +62,9 @@ def test_rewards_add_up_to_the_closed_form_and_the_posterior_is_that_of_gauss(en
 
 
 def test_information_is_monotone_and_submodular_by_enumeration(env: Any) -> None:
-    """All sets A within B and all cells beyond B,
-    of seven cells close together; gains are the task's own.
+    """The task's gains are positive and fall with what was measured.
+
+    It takes all sets A within B and all cells beyond B, of seven cells that are close together.
     """
     env.reset(seed=1)
     cells = [0, 1, 2, 8, 9, 10, 18]
@@ -90,8 +92,9 @@ def test_information_is_monotone_and_submodular_by_enumeration(env: Any) -> None
 
 
 def test_greedy_sets_keep_the_bound_and_no_path_beats_it(env: Any) -> None:
-    """Best sets of 3 cells of 64, and best paths of 5 steps,
-    by enumeration; (1 - 1/e) as published.
+    """Greedy choice reaches (1 - 1/e) of the best, as published.
+
+    Best sets of 3 cells of 64, and best paths of 5 steps, are found by enumeration.
     """
     for seed in range(2):
         env.reset(seed=seed)

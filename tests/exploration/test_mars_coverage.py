@@ -1,5 +1,6 @@
-"""MarsCoverage against plain Python line of sight,
-SciPy's components and filters, and breadth-first search.
+"""Check MarsCoverage against plain Python's line of sight, SciPy, and breadth-first search.
+
+SciPy's components and filters check the terrain.
 """
 
 from collections import deque
@@ -21,14 +22,14 @@ from rlbench_suite.core.task import Split
 from rlbench_suite.envs.exploration import terrain
 from rlbench_suite.envs.exploration.compass import MOVES
 from rlbench_suite.envs.exploration.mars_coverage import (
-    EARLIEST,
     GOAL,
+    MAX_DETOUR,
     STEP_COST,
     FrontierUtility,
     MarsCoverage,
     Params,
     State,
-    beside,
+    neighbours_in,
 )
 from rlbench_suite.envs.exploration.terrain import RANGE, WINDOW
 from rlbench_suite.envs.shared.grid_bits import SIDE, majority
@@ -147,9 +148,10 @@ def test_harder_is_rockier() -> None:
 # -- lidar -----------------------------------------------------------------------------------------
 
 
-def sees(rock: np.ndarray, x: int, y: int, tx: int, ty: int) -> bool:
-    """Walk the line in exact fractions:
-    each column (or row) crossed at the nearest cell, ties away from the axis.
+def is_visible(rock: np.ndarray, x: int, y: int, tx: int, ty: int) -> bool:
+    """Walk the line in exact fractions.
+
+    Each column (or row) is crossed at the nearest cell; ties go away from the axis.
     """
     dx, dy = tx - x, ty - y
     if dx * dx + dy * dy > RANGE**2:
@@ -169,7 +171,7 @@ def sees(rock: np.ndarray, x: int, y: int, tx: int, ty: int) -> bool:
 def test_lidar_sees_what_a_walk_along_every_line_sees() -> None:
     """Random rocks of all densities, from every kind of place, the map's edges too."""
     rng = np.random.default_rng(3)
-    look = jax.jit(terrain.seen_from)
+    look = jax.jit(terrain.visible_cells)
     for density in (0.05, 0.15, 0.3, 0.5):
         for _ in range(12):
             rock = random_rock(rng, density)
@@ -177,7 +179,7 @@ def test_lidar_sees_what_a_walk_along_every_line_sees() -> None:
             if rng.random() < 0.3:
                 x, y = rng.choice([1, 2, SIDE - 2], 2)
             expected = np.array(
-                [[sees(rock, x, y, tx, ty) for tx in range(SIDE)] for ty in range(SIDE)]
+                [[is_visible(rock, x, y, tx, ty) for tx in range(SIDE)] for ty in range(SIDE)]
             )
             np.testing.assert_array_equal(
                 cells(look(words(~rock), jnp.int32(x), jnp.int32(y))), expected
@@ -191,10 +193,12 @@ def test_open_ground_is_a_full_disc_and_a_wall_casts_its_shadow() -> None:
     """
     open_ground = np.ones((SIDE, SIDE), bool)
     open_ground[[0, -1]] = open_ground[:, [0, -1]] = False
-    assert cells(terrain.seen_from(words(open_ground), jnp.int32(15), jnp.int32(15))).sum() == 113
+    assert (
+        cells(terrain.visible_cells(words(open_ground), jnp.int32(15), jnp.int32(15))).sum() == 113
+    )
     walled = open_ground.copy()
     walled[:, 17] = False
-    visible = cells(terrain.seen_from(words(walled), jnp.int32(15), jnp.int32(15)))
+    visible = cells(terrain.visible_cells(words(walled), jnp.int32(15), jnp.int32(15)))
     assert visible[:, 17].any()
     assert not visible[:, 18:].any()
 
@@ -205,11 +209,11 @@ def test_the_lidar_treats_all_directions_alike() -> None:
         rock = random_rock(rng, 0.2)
         y, x = 13, 9
         rock[y, x] = False
-        visible = cells(terrain.seen_from(words(~rock), jnp.int32(x), jnp.int32(y)))
+        visible = cells(terrain.visible_cells(words(~rock), jnp.int32(x), jnp.int32(y)))
         mirrored = cells(
-            terrain.seen_from(words(~rock[:, ::-1]), jnp.int32(SIDE - 1 - x), jnp.int32(y))
+            terrain.visible_cells(words(~rock[:, ::-1]), jnp.int32(SIDE - 1 - x), jnp.int32(y))
         )
-        turned = cells(terrain.seen_from(words(~rock.T), jnp.int32(y), jnp.int32(x)))
+        turned = cells(terrain.visible_cells(words(~rock.T), jnp.int32(y), jnp.int32(x)))
         np.testing.assert_array_equal(mirrored, visible[:, ::-1])
         np.testing.assert_array_equal(turned, visible.T)
 
@@ -230,7 +234,7 @@ def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
         for _ in range(60):
             for ty in range(max(0, y - RANGE), min(SIDE, y + RANGE + 1)):
                 for tx in range(max(0, x - RANGE), min(SIDE, x + RANGE + 1)):
-                    known_cells[ty, tx] |= sees(~ground, x, y, tx, ty)
+                    known_cells[ty, tx] |= is_visible(~ground, x, y, tx, ty)
             before, covered = covered, int((known_cells & ground).sum())
             np.testing.assert_array_equal(cells(env.episode.state.known_cells), known_cells)
             np.testing.assert_array_equal(
@@ -252,7 +256,7 @@ def test_an_episode_by_plain_python(task: MarsCoverage) -> None:
 
 
 def plain_observation(ground: np.ndarray, known_cells: np.ndarray, x: int, y: int) -> np.ndarray:
-    def near(grid: np.ndarray) -> np.ndarray:
+    def window_around(grid: np.ndarray) -> np.ndarray:
         return np.pad(grid, RANGE)[y : y + WINDOW, x : x + WINDOW].ravel()
 
     blocks = np.zeros((8, 8))
@@ -267,7 +271,12 @@ def plain_observation(ground: np.ndarray, known_cells: np.ndarray, x: int, y: in
     covered = (known_cells & ground).sum() / ground.sum()
     coarse = np.minimum(blocks, 16).ravel() / 16
     return np.concatenate(
-        [near(known_cells & ground), near(known_cells & ~ground), coarse, [x / 31, y / 31, covered]]
+        [
+            window_around(known_cells & ground),
+            window_around(known_cells & ~ground),
+            coarse,
+            [x / 31, y / 31, covered],
+        ]
     )
 
 
@@ -317,8 +326,9 @@ def test_the_player_covers_every_terrain(tier: str) -> None:
 
 
 def test_its_moves_are_first_steps_to_the_frontier_worth_most(task: MarsCoverage) -> None:
-    """Breadth-first search from every frontier over the cells it knows,
-    at every step of a whole episode.
+    """Compare with breadth-first search from every frontier at every step of a whole episode.
+
+    The search leads over the cells that the player knows.
     """
     env = TaskEnv(task)
     env.reset(seed=8)
@@ -337,20 +347,20 @@ def test_its_moves_are_first_steps_to_the_frontier_worth_most(task: MarsCoverage
         for y, x in np.argwhere(known_cells & ground):
             if not all(known_cells[y + dy, x + dx] for dx, dy in MOVES.values()):
                 unknown = int((~known_cells[max(0, y - 3) : y + 4, max(0, x - 3) : x + 4]).sum())
-                worth[x, y] = int(min(player.weight * unknown**player.power, EARLIEST))
+                worth[x, y] = int(min(player.weight * unknown**player.power, MAX_DETOUR))
         action = int(act(state, params))
         dx, dy = list(MOVES.values())[action]
 
-        def least_cost(cell: tuple[int, int], ways: Any = ways, worth: Any = worth) -> int:
+        def min_cost(cell: tuple[int, int], ways: Any = ways, worth: Any = worth) -> int:
             return min(
                 ways[cell][goal] - gain for goal, gain in worth.items() if goal in ways[cell]
             )
 
-        assert least_cost((here[0] + dx, here[1] + dy)) == least_cost(here) - 1
+        assert min_cost((here[0] + dx, here[1] + dy)) == min_cost(here) - 1
         farther += min(ways[here][goal] for goal in worth if goal in ways[here]) < min(
             ways[here][goal]
             for goal in worth
-            if ways[here].get(goal, 999) - worth[goal] == least_cost(here)
+            if ways[here].get(goal, 999) - worth[goal] == min_cost(here)
         )
         over = env.step(action)[2]
     assert farther > 3, "it does not always choose the nearest"
@@ -387,7 +397,7 @@ def test_counts_in_squares_are_those_of_a_convolution() -> None:
             counted, ndimage.convolve(grid.astype(int), np.ones((side, side), int), mode="constant")
         )
         for number in (0, 1, 5, side**2, side**2 + 9):
-            bits = terrain.at_least(
+            bits = terrain.select_at_least(
                 terrain.box_counts(jnp.asarray(words(grid)), radius), jnp.int32(number)
             )
             np.testing.assert_array_equal(cells(bits), counted >= number)
@@ -413,7 +423,11 @@ def test_words_and_picture(task: MarsCoverage) -> None:
     lines = task.describe(state, params).splitlines()
     assert lines[SIDE - int(state.y)][int(state.x)] == "R"
     assert sum(line.count("?") for line in lines[1:33]) == SIDE**2 - cells(state.known_cells).sum()
-    names = [name for name, legal in zip(MOVES, beside(params.ground, state), strict=True) if legal]
+    names = [
+        name
+        for name, legal in zip(MOVES, neighbours_in(params.ground, state), strict=True)
+        if legal
+    ]
     assert lines[-1].endswith(f"Open ways: {', '.join(names)}.")
     assert task.parse(" North", state, params) == 1
     assert task.parse("2", state, params) == 2

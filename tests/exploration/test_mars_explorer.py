@@ -1,5 +1,4 @@
-"""MarsExplorer against episodes that its own program played,
-and its lidar against rays walked in plain NumPy.
+"""Check MarsExplorer against episodes of its own program, and its lidar against plain rays.
 
 The episodes were recorded with MarsExplorer's ``Explorer`` (commit 6533a9a) under NumPy 2, where
 ``np.int`` is ``int``.
@@ -30,7 +29,7 @@ from rlbench_suite.envs.exploration.mars_explorer import (
     boulders,
     goal_cells,
 )
-from rlbench_suite.envs.exploration.ray_lidar import INSIDE, MAP, seen_from
+from rlbench_suite.envs.exploration.ray_lidar import INSIDE, MAP, visible_cells
 
 pytestmark = pytest.mark.of_variants
 CARD = card("MarsExplorer-v0")
@@ -129,8 +128,9 @@ def test_boulders_are_squares_of_four_at_uniform_corners() -> None:
 
 
 def test_every_map_can_be_covered_and_splits_are_apart() -> None:
-    """The free cells that can be reached from the corner,
-    and the cells beside them, are enough for the goal.
+    """The cells that can be reached from the corner suffice for the goal.
+
+    With them count the cells beside them.
     """
     keys = jax.random.split(jax.random.key(3), 300)
     for tier in ("medium", "hard"):
@@ -149,7 +149,7 @@ def test_every_map_can_be_covered_and_splits_are_apart() -> None:
 # -- lidar -----------------------------------------------------------------------------------------
 
 
-def walked(ground: np.ndarray, x: int, y: int) -> np.ndarray:
+def walk_rays(ground: np.ndarray, x: int, y: int) -> np.ndarray:
     """Walk each ray in small steps up to the first rock or the edge."""
     visible = np.zeros_like(ground)
     for ray in range(32):
@@ -166,20 +166,20 @@ def walked(ground: np.ndarray, x: int, y: int) -> np.ndarray:
 
 def test_rays_end_at_the_first_rock_and_at_the_edge() -> None:
     rng = np.random.default_rng(3)
-    look = jax.jit(partial(seen_from, bugs=False))
+    look = jax.jit(partial(visible_cells, bugs=False))
     for density in (0.05, 0.2, 0.5):
         for _ in range(10):
             ground = np.pad(rng.random((MAP - 2, MAP - 2)) > density, 1, constant_values=True)
             for x, y in [(0, 0), (MAP - 1, 3), *rng.choice(np.argwhere(ground), 4)]:
                 visible = as_cells(look(jnp.asarray(as_words(ground)), jnp.int32(x), jnp.int32(y)))
-                np.testing.assert_array_equal(visible, walked(ground, x, y))
+                np.testing.assert_array_equal(visible, walk_rays(ground, x, y))
                 assert visible[max(0, x - 1) : x + 2, y].all()
                 assert visible[x, max(0, y - 1) : y + 2].all()
 
 
 def test_bugs_show_cells_behind_rock_at_the_edge_and_at_every_second_place() -> None:
     """Along the edge behind a rock, and one cell past the rock before the rover where x is even."""
-    look = jax.jit(seen_from, static_argnames="bugs")
+    look = jax.jit(visible_cells, static_argnames="bugs")
     ground = np.ones((MAP, MAP), bool)
     ground[3:5, 1:3] = False
     words = jnp.asarray(as_words(ground))
@@ -207,7 +207,7 @@ def test_an_episode_by_plain_python(task: MarsExplorer) -> None:
         observation, _ = env.reset(seed=seed)
         ground = as_cells(env.params.ground)
         x = y = 0
-        known_cells, over = walked(ground, x, y), False
+        known_cells, over = walk_rays(ground, x, y), False
         while not over:
             expected = np.where(known_cells, np.where(ground, 0.3, 1.0), 0)
             expected[x, y] = 0.6
@@ -216,7 +216,7 @@ def test_an_episode_by_plain_python(task: MarsExplorer) -> None:
             dx, dy = list(WAYS.values())[action]
             free = 0 <= x + dx < MAP and 0 <= y + dy < MAP and ground[x + dx, y + dy]
             x, y = (x + dx, y + dy) if free else (x, y)
-            before, known_cells = known_cells.sum(), known_cells | walked(ground, x, y)
+            before, known_cells = known_cells.sum(), known_cells | walk_rays(ground, x, y)
             observation, reward, over, _, info = env.step(action)
             won = known_cells.sum() > MAP**2 * GOAL[0] / GOAL[1]
             assert reward == known_cells.sum() - before - STEP_COST + PRIZE * (
@@ -250,8 +250,9 @@ def test_the_player_reaches_the_goal_on_every_map(bugs: bool) -> None:
 
 
 def test_nothing_cheap_pays(task: MarsExplorer) -> None:
-    """Driving to and fro until time is up earns less than doing nothing,
-    which drives along the edge into its end.
+    """Driving to and fro until time is up earns less than doing nothing.
+
+    Doing nothing drives along the edge into its end.
     """
     scores = CARD.scores()
     env = TaskEnv(task)

@@ -1,6 +1,4 @@
-"""MarsFleet against breadth-first search,
-sums of energy in plain Python, and cheapest ways by SciPy.
-"""
+"""Check MarsFleet against breadth-first search, sums of energy, and SciPy's cheapest ways."""
 
 from collections import deque
 from typing import Any
@@ -104,12 +102,12 @@ def test_heights_are_those_of_interpolated_lattices() -> None:
     number = (bits >> 24).astype(float)
     coarse, fine = number[:25].reshape(5, 5), number[25:].reshape(9, 9)
 
-    def interpolated(nodes: np.ndarray, spacing: int) -> np.ndarray:
+    def interpolate(nodes: np.ndarray, spacing: int) -> np.ndarray:
         at, nodes_at = np.arange(SIDE), spacing * np.arange(len(nodes))
         columns = np.stack([np.interp(at, nodes_at, row) for row in nodes])
         return np.stack([np.interp(at, nodes_at, column) for column in columns.T], 1)
 
-    expected = np.floor(12 * (interpolated(coarse, 8) + interpolated(fine, 4)) / 256 + 1e-9)
+    expected = np.floor(12 * (interpolate(coarse, 8) + interpolate(fine, 4)) / 256 + 1e-9)
     np.testing.assert_array_equal(relief.random_heights(jnp.asarray(bits), 12), expected)
 
 
@@ -117,10 +115,8 @@ def test_heights_are_those_of_interpolated_lattices() -> None:
 
 
 def test_an_episode_by_plain_python(task: MarsFleet) -> None:
-    """Places, batteries, masks, the union of views,
-    rewards and energy, until batteries are empty.
-    """
-    look = jax.jit(terrain.seen_from)
+    """Replay places, batteries, masks, views, rewards and energy until batteries are empty."""
+    look = jax.jit(terrain.visible_cells)
     env = TaskEnv(task)
     rng = np.random.default_rng(2)
     observation, info = env.reset(seed=3)
@@ -190,14 +186,14 @@ def check_observation(
 ) -> None:
     x, y = place[i]
 
-    def near(grid: np.ndarray) -> np.ndarray:
+    def window_around(grid: np.ndarray) -> np.ndarray:
         return np.pad(grid, 6)[y : y + 13, x : x + 13].ravel()
 
     rise = np.clip(heights - heights[y, x], -16, 16) / 16
     expected = [
-        *near(known_cells & free),
-        *near(known_cells & ~free),
-        *near(np.where(known_cells, rise, 0)),
+        *window_around(known_cells & free),
+        *window_around(known_cells & ~free),
+        *window_around(np.where(known_cells, rise, 0)),
     ]
     np.testing.assert_allclose(observation[:507], expected, atol=1e-6)
     np.testing.assert_allclose(

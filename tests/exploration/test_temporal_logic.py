@@ -1,6 +1,4 @@
-"""TemporalLogic against a plain evaluator of robustness over whole traces,
-and SciPy's integration of the car.
-"""
+"""Check TemporalLogic against robustness over whole traces, and the car against SciPy."""
 
 import math
 from functools import partial
@@ -31,7 +29,7 @@ from rlbench_suite.envs.shared.temporal_logic.formula import (
     in_symbols,
     in_words,
 )
-from rlbench_suite.envs.shared.temporal_logic.monitor import NEVER, Monitor
+from rlbench_suite.envs.shared.temporal_logic.monitor import MIN_ROBUSTNESS, Monitor
 from rlbench_suite.envs.shared.temporal_logic.specifications import FORMULAS, LEAD_IN, STEPS
 
 pytestmark = pytest.mark.of_variants
@@ -41,7 +39,7 @@ CARD = card("TemporalLogic-v0")
 def prefixes(formula: Formula, trace: Trace) -> list[float]:
     """Robustness of every beginning of a trace by the monitor."""
     monitor = Monitor(formula)
-    memory, values_so_far = (NEVER,) * monitor.size, []
+    memory, values_so_far = (MIN_ROBUSTNESS,) * monitor.size, []
     for sample in range(len(next(iter(trace.values())))):
         value, memory = monitor.step(
             memory, {name: values[sample] for name, values in trace.items()}, sample
@@ -103,8 +101,9 @@ def test_formulas_in_words() -> None:
 
 
 def test_no_plan_satisfies_more_than_four_specifications() -> None:
-    """Apply the definition to traces that visit regions
-    for eleven samples each, or for two (small letters).
+    """Apply the definition to traces that visit regions for eleven samples each.
+
+    Small letters are visits of two samples.
     """
     satisfied_by = {
         "A": {0, 1, 5},
@@ -148,8 +147,9 @@ def plain_values(x: float, y: float, params: Any) -> dict[str, float]:
 
 
 def test_returns_are_final_robustness_of_whole_traces() -> None:
-    """Episodes of the driver at float64, every specification:
-    rewards telescope, and success is satisfaction.
+    """Rewards of the driver's episodes telescope, and success is satisfaction.
+
+    Every specification is played at float64.
     """
     task = CARD.build(dtype="float64")
     env, player = TaskEnv(task, split="test"), SpecificationDriver()
@@ -194,8 +194,9 @@ def temporal_logic_view(env: Any) -> Any:
 
 
 def test_car_against_scipy() -> None:
-    """One Runge-Kutta step errs by v h (turn h)^4 / 2880 = 6e-6 m
-    at 3 m/s and the sharpest turn (Simpson's rule).
+    """One Runge-Kutta step errs by v h (turn h)^4 / 2880 = 6e-6 m (Simpson's rule).
+
+    That is at 3 m/s and at the sharpest turn.
     """
     rng = np.random.default_rng(0)
     with jax.enable_x64():

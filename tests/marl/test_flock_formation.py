@@ -1,5 +1,6 @@
-"""FlockFormation against the matrix exponential,
-rigid-body geometry, a plain observer, and Routh and Hurwitz.
+"""Check FlockFormation against matrix exponentials, geometry, a plain observer, and stability.
+
+Stability is by the criterion of Routh and Hurwitz.
 """
 
 import math
@@ -18,22 +19,22 @@ from rlbench_suite.core.registry import card
 from rlbench_suite.envs.marl import flock_formation
 from rlbench_suite.envs.marl.flock_formation import (
     COLLISION,
-    HORIZONTAL,
-    LOST,
+    HORIZONTAL_ACCELERATION,
+    LOST_DISTANCE,
     MAX_OBSERVATION,
     MEMORY,
-    SAFE,
+    SAFE_DISTANCE,
     SCALE,
     STEP,
     TURN_RATE,
-    VERTICAL,
+    VERTICAL_ACCELERATION,
     FlockFormation,
     Leader,
     Params,
     State,
     Vehicles,
     formations,
-    led,
+    step_leader,
 )
 from rlbench_suite.envs.marl.formation_control import LAG, FormationControl
 from rlbench_suite.numerics.process import precision
@@ -53,7 +54,7 @@ def exact() -> FlockFormation:
     return CARD.build(dtype="float64")
 
 
-def some_params(rng: np.random.Generator, **fixed: float) -> Params:
+def random_params(rng: np.random.Generator, **fixed: float) -> Params:
     slots = rng.uniform(-2, 2, (2, N))
     values = {
         "heading": rng.uniform(-3, 3),
@@ -68,7 +69,7 @@ def some_params(rng: np.random.Generator, **fixed: float) -> Params:
     return Params(*slots, **{name: np.float64(value) for name, value in values.items()})
 
 
-def some_state(rng: np.random.Generator, spread: float = 3.0) -> State:
+def random_state(rng: np.random.Generator, spread: float = 3.0) -> State:
     vehicles = Vehicles(*rng.uniform(-spread, spread, (9, N)))
     return State(vehicles, Leader(*rng.uniform(-1, 1, 4)), np.float64(0.5))
 
@@ -81,19 +82,20 @@ def on_device(tree: State | Params) -> State | Params:
 
 
 def test_a_step_is_the_matrix_exponential(exact: FlockFormation) -> None:
-    """The equations are linear under a constant command. RK4's error a step is below (STEP / lag)^5
-    / 120 = 2.6e-4 of what the acceleration moves at the shortest lag, which STEP^2 / 2 turns into
-    micrometres.
+    """The equations are linear under a constant command, so the matrix exponential solves them.
+
+    RK4's error a step is below (STEP / lag)^5 / 120 = 2.6e-4 of what the acceleration moves at the
+    shortest lag, which STEP^2 / 2 turns into micrometres.
     """
     rng = np.random.default_rng(0)
     step = jax.jit(exact.transition)
     for _ in range(5):
-        state, params, action = some_state(rng), some_params(rng), rng.uniform(-1, 1, (N, 3))
+        state, params, action = random_state(rng), random_params(rng), rng.uniform(-1, 1, (N, 3))
         with precision(exact):
             after = step(on_device(state), jnp.asarray(action), None, on_device(params)).vehicles
         for i in range(N):
-            horizontal = action[i, :2] * HORIZONTAL / max(1, np.hypot(*action[i, :2]))
-            command = [*horizontal, VERTICAL * action[i, 2]]
+            horizontal = action[i, :2] * HORIZONTAL_ACCELERATION / max(1, np.hypot(*action[i, :2]))
+            command = [*horizontal, VERTICAL_ACCELERATION * action[i, 2]]
             for axis, wind in enumerate((params.wind_x, params.wind_y, 0.0)):
                 # Of (position, velocity, acceleration, 1).
                 matrix = np.array([
@@ -110,11 +112,12 @@ def test_a_step_is_the_matrix_exponential(exact: FlockFormation) -> None:
 
 
 def test_the_leader_flies_a_circle(exact: FlockFormation) -> None:
-    """300 steps against the closed form, straight flight included;
-    the heading stays within one turn.
+    """300 steps agree with the closed form, also in straight flight.
+
+    The heading stays within one turn.
     """
     for turn_rate in (0.5, -0.31, 0.0):
-        params = some_params(
+        params = random_params(
             np.random.default_rng(1), speed=1.7, turn_rate=turn_rate, heading=3.0, climb=0.2
         )
         with precision(exact):
@@ -122,7 +125,7 @@ def test_the_leader_flies_a_circle(exact: FlockFormation) -> None:
             leader = Leader(*(jnp.zeros(()),) * 3, params.heading)
             path = jax.jit(
                 lambda leader, p: jax.lax.scan(
-                    lambda now, _: (led(now, p),) * 2, leader, length=300
+                    lambda now, _: (step_leader(now, p),) * 2, leader, length=300
                 )[1]
             )(leader, params)
         t = STEP * np.arange(1, 301)
@@ -142,11 +145,12 @@ def test_the_leader_flies_a_circle(exact: FlockFormation) -> None:
 
 
 def test_slot_velocities_are_the_slots_motion(exact: FlockFormation) -> None:
-    """Against central differences of the slots' places over one step either way:
-    error STEP^2 / 6 jerk, < 1e-3.
+    """Velocities agree with central differences of the slots' places over one step either way.
+
+    Their error is STEP^2 / 6 times the jerk, below 1e-3.
     """
     rng = np.random.default_rng(2)
-    params = some_params(rng)
+    params = random_params(rng)
     still = Vehicles(*np.zeros((9, N)))
 
     def slots(leader: Leader) -> np.ndarray:
@@ -155,7 +159,7 @@ def test_slot_velocities_are_the_slots_motion(exact: FlockFormation) -> None:
     leaders = [Leader(*map(np.float64, (1.0, 2.0, 0.5, 0.7)))]
     with precision(exact):
         for _ in range(2):
-            leaders.append(led(Leader(*map(jnp.asarray, leaders[-1])), on_device(params)))
+            leaders.append(step_leader(Leader(*map(jnp.asarray, leaders[-1])), on_device(params)))
         before, now, after = (slots(leader) for leader in leaders)
     np.testing.assert_allclose(now[3:], (after[:3] - before[:3]) / (2 * STEP), atol=1e-3)
     assert np.abs(now[3:5]).max() > 0.1
@@ -194,7 +198,7 @@ def test_train_and_test_distances_never_meet(task: FlockFormation) -> None:
 
 
 def test_starts_are_apart_and_any_cell_is_any_vehicles(task: FlockFormation) -> None:
-    params = on_device(some_params(np.random.default_rng(3)))
+    params = on_device(random_params(np.random.default_rng(3)))
     states = jax.jit(jax.vmap(task.initial, (0, None)))(
         jax.random.split(jax.random.key(1), 2000), params
     )
@@ -218,7 +222,7 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
     )
     ends = []
     for trial in range(60):
-        params, state = some_params(rng), some_state(rng, spread=(0.3, 1.0, 9.0)[trial % 3])
+        params, state = random_params(rng), random_state(rng, spread=(0.3, 1.0, 9.0)[trial % 3])
         v, leader = state.vehicles, state.leader
         place, velocity = np.array(v[:3]).T, np.array(v[3:6]).T
         cos, sin = math.cos(leader.heading), math.sin(leader.heading)
@@ -241,7 +245,13 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
                 for j in neighbours[:2]
                 for offset in (place[j] - place[i], velocity[j] - velocity[i])
             ]
-            thrust = np.array([v.ax[i] / HORIZONTAL, v.ay[i] / HORIZONTAL, v.az[i] / VERTICAL])
+            thrust = np.array(
+                [
+                    v.ax[i] / HORIZONTAL_ACCELERATION,
+                    v.ay[i] / HORIZONTAL_ACCELERATION,
+                    v.az[i] / VERTICAL_ACCELERATION,
+                ]
+            )
             row = np.concatenate(
                 [
                     *(p / SCALE for p in offsets),
@@ -254,22 +264,22 @@ def test_observation_reward_cost_and_ends_by_plain_python(exact: FlockFormation)
             nearest = np.linalg.norm(place[neighbours[0]] - place[i])
             proximity = min(max((0.4 - nearest) / 0.15, 0), 1)
             rewards.append(1 / (1 + np.linalg.norm(offsets[0]) / 0.25) - proximity)
-        lost = any(np.linalg.norm(slot[i] - place[i]) > LOST for i in range(N))
+        lost = any(np.linalg.norm(slot[i] - place[i]) > LOST_DISTANCE for i in range(N))
         with precision(exact):
             there, context = on_device(state), on_device(params)
             np.testing.assert_allclose(see(there, None, context), rows, atol=1e-12)
             np.testing.assert_allclose(pay(there, None, there, None, context), rewards, atol=1e-12)
-            assert float(charge(there, None, there, context)) == sum(pair < SAFE for pair in pairs)
+            assert float(charge(there, None, there, context)) == sum(
+                pair < SAFE_DISTANCE for pair in pairs
+            )
             assert bool(over(there, None, context)) == (lost or min(pairs) < COLLISION)
         ends.append((lost, min(pairs) < COLLISION))
     assert {(True, False), (False, True), (False, False)} <= set(ends)
 
 
 def test_success_is_an_average_over_the_last_second(exact: FlockFormation) -> None:
-    """Vehicles that sit in their slots from now on:
-    the average decays by the factor 1 - STEP / MEMORY a step.
-    """
-    params = some_params(
+    """The average decays by 1 - STEP / MEMORY a step when vehicles sit in their slots."""
+    params = random_params(
         np.random.default_rng(5), speed=0, turn_rate=0, climb=0, wind_x=0, wind_y=0, heading=0
     )
     params = params._replace(slot_ahead=formations(N)[1][:, 0], slot_left=formations(N)[1][:, 1])
@@ -289,8 +299,9 @@ def test_success_is_an_average_over_the_last_second(exact: FlockFormation) -> No
 
 
 def test_gains_are_stable_for_every_lag_and_drag(task: FlockFormation) -> None:
-    """Roots near the slot, with the lag as it is before it is measured:
-    that of one vehicle and its controller.
+    """The loop of one vehicle and its controller is stable near the slot, by its roots.
+
+    The lag is the one assumed before it is measured.
     """
     player = FormationControl.for_task(task)
     for lag in (0.1, 0.15, 0.2):
@@ -357,7 +368,7 @@ def test_words_and_picture(task: FlockFormation) -> None:
 
 
 def test_why_an_episode_is_over(task: FlockFormation) -> None:
-    params, state = some_params(np.random.default_rng(6)), some_state(np.random.default_rng(6))
+    params, state = random_params(np.random.default_rng(6)), random_state(np.random.default_rng(6))
     close = state._replace(vehicles=state.vehicles._replace(**{a: np.full(N, 0.05) for a in "xyz"}))
     assert "collision" in task.why_over(close, params, task.info(close, params))
     scattered = state._replace(vehicles=state.vehicles._replace(x=np.arange(N) * 50.0))

@@ -1,6 +1,4 @@
-"""The Vicsek task against an independent NumPy model,
-limits known in closed form, and its own symmetries.
-"""
+"""Check the Vicsek task against a NumPy model, closed-form limits, and its own symmetries."""
 
 from functools import cache
 from itertools import product
@@ -55,7 +53,7 @@ def params_of(
     return Params(*np.array([side, speed, noise, radius]))
 
 
-def see(task: Vicsek, state: State, params: Params) -> np.ndarray:
+def observe(task: Vicsek, state: State, params: Params) -> np.ndarray:
     with precision(task):
         return np.asarray(jax.jit(task.observation)(State(*map(jnp.asarray, state)), None, params))
 
@@ -67,15 +65,12 @@ def neighbours(state: State, side: float, radius: float) -> list[list[tuple[int,
     """For each agent its neighbours and where they are seen."""
     images = [complex(a, b) * side for a, b in product((-1, 0, 1), repeat=2)]
     place = state.x + 1j * state.y
-    return [
-        [
-            (j, q - p + image)
-            for j, q in enumerate(place)
-            for image in images
-            if abs(q - p + image) <= radius
-        ]
-        for p in place
-    ]
+
+    def neighbours_of(p: complex) -> list[tuple[int, complex]]:
+        offsets = [(j, q - p + image) for j, q in enumerate(place) for image in images]
+        return [(j, offset) for j, offset in offsets if abs(offset) <= radius]
+
+    return [neighbours_of(p) for p in place]
 
 
 def test_observation_equals_plain_loops(exact: Vicsek) -> None:
@@ -93,7 +88,7 @@ def test_observation_equals_plain_loops(exact: Vicsek) -> None:
             expected.append(
                 [relative.real, relative.imag, abs(mean), fraction, centre.real, centre.imag]
             )
-        np.testing.assert_allclose(see(exact, state, params), expected, atol=1e-12)
+        np.testing.assert_allclose(observe(exact, state, params), expected, atol=1e-12)
 
 
 def test_reference_with_unlimited_turn_is_the_vicsek_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,21 +156,24 @@ def fly(task: Vicsek, state: State, params: Params, policy: Any, steps: int) -> 
     return Flight(states, np.asarray(orders), np.asarray(rewards))
 
 
-def anything(view: View, key: jax.Array) -> jax.Array:
+def random_turns(view: View, key: jax.Array) -> jax.Array:
     return jax.random.uniform(key, (N, 1), view.observation.dtype, -1, 1)
 
 
-def reference(view: View, key: jax.Array) -> jax.Array:
+def reference_turns(view: View, key: jax.Array) -> jax.Array:
     return NeighbourAveraging().act((), view, key)[0]
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-14), ("float32", 1e-6)])
 def test_speed_is_conserved(dtype: str, tolerance: float) -> None:
-    """Displacement modulo the box is the speed, whatever is done;
-    tolerance: rounding at coordinates up to 4.
+    """The displacement modulo the box is the speed, whatever is done.
+
+    The tolerance is the rounding at coordinates up to 4.
     """
     task, params = CARD.build(dtype=dtype), params_of(side=2.5, speed=0.3, noise=2.0)
-    states = fly(task, random_state(np.random.default_rng(2), 2.5), params, anything, 200).states
+    states = fly(
+        task, random_state(np.random.default_rng(2), 2.5), params, random_turns, 200
+    ).states
     moved = [
         np.diff(coordinates.astype(np.float64), axis=0) for coordinates in (states.x, states.y)
     ]
@@ -188,7 +186,7 @@ def test_speed_is_conserved(dtype: str, tolerance: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [reference, lambda view, key: jnp.zeros((N, 1), view.observation.dtype)]
+    "policy", [reference_turns, lambda view, key: jnp.zeros((N, 1), view.observation.dtype)]
 )
 def test_an_aligned_flock_stays_aligned(exact: Vicsek, policy: Any) -> None:
     state = random_state(np.random.default_rng(3), 3.0)._replace(heading=np.full(N, 3.1))
@@ -199,19 +197,18 @@ def test_an_aligned_flock_stays_aligned(exact: Vicsek, policy: Any) -> None:
 
 
 def test_seeing_all_aligns_all(exact: Vicsek) -> None:
-    """With an endless radius every agent turns to the same direction;
-    the turn bound delays it by few steps.
+    """With an endless radius every agent turns to the same direction.
+
+    The turn bound delays it by a few steps.
     """
     rng = np.random.default_rng(4)
     for _ in range(5):
-        flight = fly(exact, random_state(rng, 3.0), params_of(radius=100.0), reference, 30)
+        flight = fly(exact, random_state(rng, 3.0), params_of(radius=100.0), reference_turns, 30)
         assert flight.orders[-1] == pytest.approx(1, abs=1e-12)
 
 
 def test_random_headings_have_order_one_over_root_n(task: Vicsek) -> None:
-    """For independent uniform headings E[order**2] = 1 / n exactly;
-    tolerance five standard errors.
-    """
+    """For independent uniform headings E[order**2] = 1 / n exactly, within five standard errors."""
     count = 20_000
     keys = jax.random.split(jax.random.key(0), count)
     params = Params(*np.float32([3, 0.1, 1, 1]))
@@ -223,8 +220,9 @@ def test_random_headings_have_order_one_over_root_n(task: Vicsek) -> None:
 
 
 def test_noise_is_uniform_in_its_width(task: Vicsek) -> None:
-    """Eq. 2: bounds +-eta/2, variance eta**2 / 12,
-    independent between agents; five standard errors.
+    """Noise is as in equation 2: within +-eta/2, of variance eta**2 / 12, and independent.
+
+    It is independent between agents; the tolerance is five standard errors.
     """
     eta = 1.5
     state, params = State(*np.zeros((3, N), np.float32)), Params(*np.float32([3, 0.1, eta, 1]))
@@ -250,7 +248,7 @@ def test_the_turn_is_the_stated_angle(exact: Vicsek) -> None:
 
 def test_rewards_share_the_order_parameter(exact: Vicsek) -> None:
     flight = fly(
-        exact, random_state(np.random.default_rng(5), 3.0), params_of(noise=1.0), anything, 50
+        exact, random_state(np.random.default_rng(5), 3.0), params_of(noise=1.0), random_turns, 50
     )
     unit = np.exp(1j * flight.states.heading[1:])
     total = unit.sum(1, keepdims=True)
@@ -264,7 +262,7 @@ def test_rewards_share_the_order_parameter(exact: Vicsek) -> None:
 def test_cancelling_headings_give_no_nan(exact: Vicsek) -> None:
     """Agents in opposite pairs in one place: no mean direction anywhere."""
     state = State(np.ones(N), np.ones(N), np.tile([0.0, np.pi], N // 2))
-    observation = see(exact, state, params_of())
+    observation = observe(exact, state, params_of())
     assert exact.observation_space.contains(observation)
     np.testing.assert_allclose(observation[:, :2], np.tile([1.0, 0.0], (N, 1)))
     with precision(exact):
@@ -278,21 +276,21 @@ def test_cancelling_headings_give_no_nan(exact: Vicsek) -> None:
 def test_what_is_seen_does_not_depend_on_where_the_box_lies(exact: Vicsek) -> None:
     rng = np.random.default_rng(6)
     state, side = random_state(rng, 3.0), 3.0
-    observation = see(exact, state, params_of(side))
+    observation = observe(exact, state, params_of(side))
     moved = State((state.x + 1.234) % side, (state.y + 2.9) % side, state.heading)
     turned = State(
         side - state.y, state.x, (state.heading + np.pi / 2 + np.pi) % (2 * np.pi) - np.pi
     )
-    np.testing.assert_allclose(see(exact, moved, params_of(side)), observation, atol=1e-12)
-    np.testing.assert_allclose(see(exact, turned, params_of(side)), observation, atol=1e-12)
+    np.testing.assert_allclose(observe(exact, moved, params_of(side)), observation, atol=1e-12)
+    np.testing.assert_allclose(observe(exact, turned, params_of(side)), observation, atol=1e-12)
     mirrored = State(state.x, side - state.y, -state.heading)
     np.testing.assert_allclose(
-        see(exact, mirrored, params_of(side)), observation * [1, -1, 1, 1, 1, -1], atol=1e-12
+        observe(exact, mirrored, params_of(side)), observation * [1, -1, 1, 1, 1, -1], atol=1e-12
     )
     order = rng.permutation(N)
     shuffled = State(*(values[order] for values in state))
     np.testing.assert_allclose(
-        see(exact, shuffled, params_of(side)), observation[order], atol=1e-12
+        observe(exact, shuffled, params_of(side)), observation[order], atol=1e-12
     )
 
 
@@ -355,13 +353,14 @@ class Constant(NamedTuple):
 
 
 def test_order_falls_with_noise(exact: Vicsek) -> None:
-    """Noise drawn after perfect agreement leaves sin(eta/2) / (eta/2)
-    of order on average: the most there can be.
+    """Noise after perfect agreement leaves an order of sin(eta/2) / (eta/2) on average.
+
+    That is the most there can be.
     """
     rng, previous = np.random.default_rng(10), 1.0
     for eta in (0.3, 1.0, 2.0):
         flights = [
-            fly(exact, random_state(rng, 3.0), params_of(noise=eta), reference, 100)
+            fly(exact, random_state(rng, 3.0), params_of(noise=eta), reference_turns, 100)
             for _ in range(12)
         ]
         steady_order = np.mean([flight.orders[30:] for flight in flights])

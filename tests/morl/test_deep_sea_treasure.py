@@ -101,8 +101,9 @@ def test_every_cell_and_move(task: DeepSeaTreasure) -> None:
 
 
 def exhaustive_front(task: DeepSeaTreasure, horizon: int) -> set[tuple[float, int]]:
-    """Every return any action sequence of that length can have, by walking sets of cells (not the
-    task's own search: no shortest paths, no front).
+    """Return all returns of any ``horizon`` actions, found by walking sets of cells.
+
+    It uses neither shortest paths nor a front, as the task's own search does.
     """
     step = jax.jit(jax.vmap(lambda s, a: task.transition(s, a, None, Params())))
     cells, returns = {(0, 0)}, set()
@@ -147,9 +148,7 @@ def test_reference_reaches_the_optimum(task: DeepSeaTreasure) -> None:
 
 
 def test_success_is_the_best_return(task: DeepSeaTreasure) -> None:
-    """Any treasure is found by random play; another one than the best,
-    or the best one by a detour, is no success.
-    """
+    """Random play finds some treasure; only the best one by a shortest way is a success."""
     at = np.arange(COLUMNS - 1)
     shortest = task.shortest_paths()[task.floor[at], at]
     for detour, columns in ((0, [4, 5]), (1, [])):
@@ -183,8 +182,9 @@ def test_value_iteration_follows_the_weights(
 
 
 def test_best_moves_are_optimal_from_every_cell(task: DeepSeaTreasure) -> None:
-    """Following the table from any cell gives the most
-    that enumeration of treasures and walls allows.
+    """Following the table from any cell gives the most that treasures and walls allow.
+
+    Enumeration gives that maximum.
     """
     moves, _ = task.best_moves(CARD.weights)
     for start in product(range(ROWS), range(COLUMNS)):

@@ -1,5 +1,6 @@
-"""Hypervolume and non-domination against inclusion-exclusion
-and closed forms; against pymoo in ``peers/``.
+"""Check hypervolume and non-domination against inclusion-exclusion and closed forms.
+
+``peers/`` compares them with pymoo.
 """
 
 from itertools import combinations
@@ -42,16 +43,16 @@ def test_closed_forms() -> None:
     assert hypervolume([], [0.0, 0.0]) == 0
 
 
+def dominates(q: tuple[float, ...], p: tuple[float, ...]) -> bool:
+    return q != p and all(a >= b for a, b in zip(q, p, strict=True))
+
+
 def test_non_dominated_by_definition() -> None:
     random = np.random.default_rng(3)
     for objectives in (1, 2, 3):
         points = random.integers(0, 5, (40, objectives)).astype(float)  # many ties and doubles
         distinct = {tuple(p) for p in points}
-        front = {
-            p
-            for p in distinct
-            if not any(q != p and all(a >= b for a, b in zip(q, p, strict=True)) for q in distinct)
-        }
+        front = [p for p in distinct if not any(dominates(q, p) for q in distinct)]
         result = non_dominated(points)
         assert [tuple(p) for p in result] == sorted(front)
 

@@ -1,6 +1,4 @@
-"""PointMaze against geometry at fine resolution,
-a brute-force contact model, SciPy's shortest paths, closed forms.
-"""
+"""Check PointMaze against fine geometry, brute-force contact, SciPy's paths and closed forms."""
 
 from functools import partial
 
@@ -33,8 +31,8 @@ from rlbench_suite.envs.offline.point_maze import (
 from rlbench_suite.numerics.process import precision
 
 CARD = card("PointMaze-v0")
-FASTEST = Ball().fastest
-SPARSE, DENSE = ("umaze", "medium", "large"), ("umaze-dense", "medium-dense", "large-dense")
+MAX_SPEED = Ball().max_speed
+SPARSE = ("umaze", "medium", "large")
 
 every_maze = pytest.mark.parametrize("name", LAYOUTS)
 
@@ -43,9 +41,7 @@ every_maze = pytest.mark.parametrize("name", LAYOUTS)
 
 
 def test_mazes_are_those_of_d4rl() -> None:
-    """Rows of d4rl/pointmaze/maze_model.py,
-    with O and G as free cells, read as bits from the left.
-    """
+    """Rows of d4rl/pointmaze/maze_model.py as bits from the left; O and G are free cells."""
     published = {
         "umaze": ("#GOO#", "###O#", "#OOO#"),
         "medium": ("#OO##OO#", "#OO#OOO#", "##OOO###", "#OO#OOO#", "#O#OO#O#", "#OOO#OG#"),
@@ -133,8 +129,9 @@ def test_contexts_come_from_their_split(split: Split) -> None:
 
 
 def clearance(maze: Maze, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Distance of points from the nearest wall cell,
-    0 inside one; float64, over all wall cells, no grid tricks.
+    """Return the distance of points from the nearest wall cell, 0 inside one.
+
+    It is at float64 and over all wall cells, without tricks of the grid.
     """
     nearest = np.full(x.shape, np.inf)
     for row, column in np.argwhere(maze.wall):
@@ -144,26 +141,26 @@ def clearance(maze: Maze, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return nearest
 
 
-def at_random(observation: jax.Array, key: jax.Array) -> jax.Array:
+def random_force(observation: jax.Array, key: jax.Array) -> jax.Array:
     return jax.random.uniform(key, (2,), minval=-1, maxval=1)
 
 
-def full_force(observation: jax.Array, key: jax.Array) -> jax.Array:
+def corner_force(observation: jax.Array, key: jax.Array) -> jax.Array:
     """Corners of the action square, changed every step."""
     return jnp.where(jax.random.bernoulli(key, 0.5, (2,)), 1.0, -1.0)
 
 
-def run_up(observation: jax.Array, key: jax.Array) -> jax.Array:
+def force_along_velocity(observation: jax.Array, key: jax.Array) -> jax.Array:
     """Along the velocity, and now and then somewhere else: top speed into whatever comes."""
     velocity = observation[2:4]
     turn = jax.random.bernoulli(key, 0.05, (2,))
-    return jnp.where(turn | (velocity == 0), full_force(observation, key), jnp.sign(velocity))
+    return jnp.where(turn | (velocity == 0), corner_force(observation, key), jnp.sign(velocity))
 
 
-def into_corners(observation: jax.Array, key: jax.Array) -> jax.Array:
+def force_to_corners(observation: jax.Array, key: jax.Array) -> jax.Array:
     """At the nearest corner of the grid."""
     place = observation[:2]
-    return jnp.clip(20 * (jnp.round(place) - place) + 0.3 * at_random(observation, key), -1, 1)
+    return jnp.clip(20 * (jnp.round(place) - place) + 0.3 * random_force(observation, key), -1, 1)
 
 
 def round_corners(observation: jax.Array, key: jax.Array) -> jax.Array:
@@ -173,7 +170,7 @@ def round_corners(observation: jax.Array, key: jax.Array) -> jax.Array:
     return jnp.clip(20 * (across - offset), -1, 1)
 
 
-HOSTILE = (at_random, full_force, run_up, into_corners, round_corners)
+HOSTILE = (random_force, corner_force, force_along_velocity, force_to_corners, round_corners)
 
 
 @every_maze
@@ -182,7 +179,7 @@ def test_the_ball_never_overlaps_a_wall(name: str) -> None:
 
     Between two steps the ball slides round corners along an arc: the straight line between its ends
     cuts the arc by at most r - sqrt(r^2 - (step / 2)^2) = 7.2 mm at the greatest step, sqrt(2) *
-    FASTEST * STEP. So the fine resolution below allows for that and nothing else; at the ends
+    MAX_SPEED * STEP. So the fine resolution below allows for that and nothing else; at the ends
     nothing is allowed.
     """
     task: PointMaze = CARD.build(difficulty=f"{name}-dense")
@@ -207,8 +204,8 @@ def test_the_ball_never_overlaps_a_wall(name: str) -> None:
     assert gap.min() >= RADIUS
     for policy in range(len(HOSTILE)):
         assert gap[policy :: len(HOSTILE)].min() < RADIUS + 1e-3, "every policy met walls"
-    assert np.hypot(vx, vy).max() <= np.sqrt(2) * FASTEST * (1 + 1e-6)
-    longest = np.sqrt(2) * FASTEST * STEP
+    assert np.hypot(vx, vy).max() <= np.sqrt(2) * MAX_SPEED * (1 + 1e-6)
+    longest = np.sqrt(2) * MAX_SPEED * STEP
     cut = RADIUS - np.sqrt(RADIUS**2 - longest**2 / 4)
     for values in np.linspace(0, 1, 10)[1:-1]:
         between = [
@@ -223,8 +220,9 @@ def test_the_ball_never_overlaps_a_wall(name: str) -> None:
 def contact_by_force(
     maze: Maze, x: float, y: float, vx: float, vy: float
 ) -> tuple[float, float, float, float]:
-    """The same step by 1,000 small ones: move,
-    push out of the nearest wall, drop the velocity into it.
+    """Make the same step by 1,000 small ones.
+
+    Each moves, pushes out of the nearest wall, and drops the velocity into it.
     """
     radius, substeps = RADIUS + CLEARANCE, 1000
     walls = np.argwhere(maze.wall)
@@ -276,7 +274,7 @@ def test_contact_equals_a_brute_force_simulation() -> None:
             if radius < clearance(maze, *place[:, None])[0] < RADIUS + 0.05:
                 places.append(place)
         for place in places:
-            velocity = rng.uniform(-FASTEST, FASTEST, 2)
+            velocity = rng.uniform(-MAX_SPEED, MAX_SPEED, 2)
             with jax.enable_x64(True):
                 got = np.array(
                     stepped(
@@ -308,8 +306,9 @@ def test_contact_equals_a_brute_force_simulation() -> None:
 
 @pytest.mark.parametrize("angle", np.radians([100, 135, 170, 181, 200, 225, 250, 269]))
 def test_a_head_on_corner_stops_and_a_glancing_one_deflects(angle: float) -> None:
-    """One wall cell: from every direction the ball ends on the circle's tangent,
-    its tangential velocity kept.
+    """From every direction the ball ends on the tangent of a wall cell's circle.
+
+    Its tangential velocity is kept.
     """
     rows = np.array([0, 0b10, 0], np.uint32)  # the wall covers [1, 2] x [1, 2]; corner (1, 1)
     radius, normal = 0.1, np.array([np.cos(angle), np.sin(angle)])
@@ -329,8 +328,9 @@ def test_a_head_on_corner_stops_and_a_glancing_one_deflects(angle: float) -> Non
 
 
 def test_free_flight_is_the_closed_form() -> None:
-    """v_n = (F / b) (1 - q^n) with q = m / (m + b dt),
-    and its sum for the place, along a corridor.
+    """Velocity along a corridor is v_n = (F / b) (1 - q^n) with q = m / (m + b dt).
+
+    The place is its sum.
     """
     task: PointMaze = CARD.build(dtype="float64")
     with precision(task):
@@ -381,9 +381,9 @@ def test_the_planner_solves_every_pair_in_time(name: str) -> None:
 
     steps = np.asarray(arrival(pairs.astype(np.float32)))
     assert steps.max() <= 400
-    # No path is shorter than the straight line, and no axis faster than FASTEST.
+    # No path is shorter than the straight line, and no axis faster than MAX_SPEED.
     span = np.abs(pairs[:, :2] - pairs[:, 2:]).max(1) - GOAL_RADIUS
-    assert (steps * STEP * FASTEST >= span).all()
+    assert (steps * STEP * MAX_SPEED >= span).all()
 
 
 def test_sparse_returns_count_time() -> None:

@@ -1,5 +1,6 @@
-"""Inventory against queueing closed forms, exact dynamic programmes,
-a plain-Python replica and published optima.
+"""Check Inventory against queueing theory, dynamic programmes, a replica and published optima.
+
+The queueing results are closed forms, the programmes are exact, the replica is plain Python.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from rlbench_suite.envs.operations.inventory import (
 )
 
 MEAN = 5.0
-DEMANDS = np.arange(inventory.LARGEST_DEMAND + 1)
-CHANCES = stats.poisson.pmf(DEMANDS, MEAN) / stats.poisson.cdf(inventory.LARGEST_DEMAND, MEAN)
+DEMANDS = np.arange(inventory.MAX_SAMPLED_DEMAND + 1)
+CHANCES = stats.poisson.pmf(DEMANDS, MEAN) / stats.poisson.cdf(inventory.MAX_SAMPLED_DEMAND, MEAN)
 
 
 class OneShop(Inventory):
@@ -60,15 +61,15 @@ def task() -> Any:
     return card("Inventory-v0").build()
 
 
-def one_shop(lead: int, backlog: bool) -> OneShop:
+def one_shop_task(lead: int, backlog: bool) -> OneShop:
     return OneShop(card("Inventory-v0"), difficulty=3 * backlog + lead - 1, dtype="float32")
 
 
-def shop(penalty: float) -> Params:
+def one_shop_params(penalty: float) -> Params:
     return jax.tree.map(np.float32, Params((Shop(MEAN, 1.0, penalty),), 0.3))
 
 
-def empty(task: Inventory) -> State:
+def empty_state(task: Inventory) -> State:
     """Nothing anywhere."""
     zero = np.int32(0)
     shops = tuple(Site(zero, (zero,) * (lead - 1)) for lead in task.network.leads)
@@ -87,8 +88,9 @@ def empty(task: Inventory) -> State:
 def mean_costs(
     task: Inventory, params: Params, decide: Any, shops: int = 3000, periods: int = 200
 ) -> np.ndarray:
-    """Cost a period of each of many runs from nothing,
-    the first 50 periods not counted, ``(shops,)``.
+    """Return the cost a period of each of many runs from nothing, ``(shops,)``.
+
+    The first 50 periods are not counted.
     """
 
     def run(key: jax.Array) -> jax.Array:
@@ -96,9 +98,9 @@ def mean_costs(
             state = task.transition(state, decide(state), jax.random.fold_in(key, t), params)
             return state, state.cost
 
-        return jax.lax.scan(period, jax.tree.map(jnp.asarray, empty(task)), jnp.arange(periods))[1][
-            50:
-        ].mean()
+        return jax.lax.scan(
+            period, jax.tree.map(jnp.asarray, empty_state(task)), jnp.arange(periods)
+        )[1][50:].mean()
 
     return np.asarray(
         jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), shops)), np.float64
@@ -124,8 +126,9 @@ def order_up_to(level: int) -> Any:
 
 
 def base_stock_cost(level: int, penalty: float, lead: int) -> float:
-    """E[h (S - D)+ + p (D - S)+], D Poisson over lead time
-    and one period (Zipkin 2000, section 9.4).
+    """Return E[h (S - D)+ + p (D - S)+], D Poisson over lead time and one period.
+
+    Zipkin 2000, section 9.4.
     """
     demand = np.arange(400)
     chance = stats.poisson.pmf(demand, MEAN * (lead + 1))
@@ -143,17 +146,18 @@ def test_backlog_costs_follow_the_newsvendor_formula(lead: int, penalty: float) 
     )
     for level in (best - 3, best, best + 4):
         assert_mean(
-            mean_costs(one_shop(lead, True), shop(penalty), order_up_to(level)), costs[level]
+            mean_costs(one_shop_task(lead, True), one_shop_params(penalty), order_up_to(level)),
+            costs[level],
         )
 
 
 def test_reference_orders_up_to_the_optimal_level() -> None:
-    task = one_shop(2, True)
+    task = one_shop_task(2, True)
     player = BaseStock.for_task(task)
-    levels = player.initial(shop(9.0))
+    levels = player.initial(one_shop_params(9.0))
     assert int(levels.shops[0]) == stats.poisson.ppf(0.9, 15.0)
-    state = empty(task)._replace(shops=(Site(np.int32(-4), (np.int32(6),)),))
-    action, _ = player.act(levels, View(None, None, state, shop(9.0)), None)
+    state = empty_state(task)._replace(shops=(Site(np.int32(-4), (np.int32(6),)),))
+    action, _ = player.act(levels, View(None, None, state, one_shop_params(9.0)), None)
     assert action.tolist() == [min(20, int(levels.shops[0]) - 2)]
 
 
@@ -165,8 +169,9 @@ MAX_STOCK = 40
 
 @cache
 def lost_sales_optimum(lead: int, penalty: float) -> tuple[float, np.ndarray]:
-    """Least average cost and the best order
-    in every state (stock, shipments on the way), by value iteration.
+    """Return the least average cost and the best order in every state, by value iteration.
+
+    A state is the stock and the shipments on the way.
 
     Relative value iteration; Odoni's bounds enclose the optimal average cost to 1e-6.
     """
@@ -206,8 +211,9 @@ def lost_sales_optimum(lead: int, penalty: float) -> tuple[float, np.ndarray]:
 def test_dynamic_programme_gives_zipkin_s_optima(
     lead: int, penalty: float, published: float
 ) -> None:
-    """Zipkin 2008, Old and new methods for lost-sales inventory systems,
-    Poisson demand of mean 5, optimal costs.
+    """Optimal costs agree with Zipkin 2008, Old and new methods for lost-sales inventory systems.
+
+    Its demand is Poisson with mean 5.
     """
     assert lost_sales_optimum(lead, penalty)[0] == pytest.approx(published, abs=0.0051)
 
@@ -223,7 +229,7 @@ def test_optimal_policy_costs_in_simulation_what_the_dynamic_programme_says(
         place = state.shops[0]
         return orders[(jnp.minimum(place.stock, MAX_STOCK), *place.transit)][None]
 
-    task, params = one_shop(lead, False), shop(penalty)
+    task, params = one_shop_task(lead, False), one_shop_params(penalty)
     assert_mean(mean_costs(task, params, decide), average)
     # Where sales are lost no base-stock level is optimal (Karlin & Scarf 1958); the best one is
     # worse, but not much.
@@ -262,8 +268,9 @@ def test_short_stock_is_shared_in_proportion_in_whole_units() -> None:
 
 @pytest.mark.parametrize("difficulty", ["network", "network-backlog", "shop", "shop-backlog"])
 def test_a_season_equals_a_plain_python_replica(difficulty: str) -> None:
-    """The order of events of the file's head, written again with lists;
-    demands read off the served and lost units.
+    """Follow the order of events of the task's module, written again with lists.
+
+    Demands are read off the served and lost units.
     """
     task = card("Inventory-v0").build(difficulty=difficulty)
     params = task.sample_params(jax.random.key(3), 0)
@@ -357,7 +364,7 @@ def test_reference_is_far_above_constant_orders(task: Any) -> None:
 
 
 def test_words_picture_and_difficulties(task: Any) -> None:
-    state = empty(task)._replace(periods=np.int32(7))
+    state = empty_state(task)._replace(periods=np.int32(7))
     params = task.sample_params(jax.random.key(0), 0)
     assert "Period 7" in task.describe(state, params)
     assert "Warehouse: 0 in stock, on the way [0, 0]" in task.describe(state, params)

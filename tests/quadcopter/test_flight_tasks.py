@@ -1,5 +1,6 @@
-"""Properties of every task of a single vehicle:
-honest rewards, bounds, starts, contexts, references.
+"""Check what every task of a single vehicle has.
+
+That is honest rewards, bounds, starts, contexts and references.
 """
 
 from __future__ import annotations
@@ -58,9 +59,7 @@ def test_scores_rank_players(task: Any) -> None:
 
 
 class FlightSummary(NamedTuple):
-    """Return the observations of the first episodes
-    of 512 seeds under given actions, up to their ends.
-    """
+    """Ranges, returns and ends of the first episodes of 512 seeds under given actions."""
 
     low: np.ndarray
     high: np.ndarray
@@ -117,8 +116,9 @@ def summarise_flights(task: Any, actions: np.ndarray) -> FlightSummary:
 
 
 def test_no_constant_action_earns_anything_worth_mentioning(task: Any) -> None:
-    """Falling, flying off, and standing still,
-    with the least and the most thrust: below 8 % of the way up.
+    """Falling, flying off and standing still stay below 8 % of the way up.
+
+    Commands go from the least to the most thrust.
     """
     actions = np.array([-1.0, 0.0, 0.3, 0.334, 0.37, 1.0])
     flights = summarise_flights(task, np.resize(actions, SIZE)[:, None])
@@ -177,8 +177,9 @@ def test_rewards_and_ends_are_told_in_words(task: Any) -> None:
 
 
 def test_gradients_through_a_flight_exist(task: Any) -> None:
-    """Compare the slope of the return of three steps
-    by one constant command with finite differences, at float64.
+    """Compare the slope of the return of three steps with finite differences, at float64.
+
+    The three steps have one constant command.
 
     Nothing is compiled: the operations are few, and most are those of the task before.
     """

@@ -1,5 +1,6 @@
-"""Gates: passing, hitting and missing them are what a ruler says;
-the return is the sum of progress and passages.
+"""Check gates with a ruler.
+
+It says what is passed, hit and missed. The return is the sum of progress and passages.
 """
 
 from __future__ import annotations
@@ -10,11 +11,9 @@ import jax
 import numpy as np
 import pytest
 
-from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.tasks import gates
 
-TEST = ContextSource(np.int32(1), np.int32(-1))
 HOVER = np.full(4, 0.334, np.float32)
 
 
@@ -34,7 +33,7 @@ def axes(track: Any, gate: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def beside(
+def state_at_gate(
     start: Any, gate: int, along: float, left: float = 0.0, up: float = 0.0, speed: float = 0.0
 ) -> Any:
     """Level before (or behind) a gate, moving along its axis."""
@@ -78,7 +77,7 @@ def test_a_gate_is_passed_hit_or_missed(
     hit: bool,
 ) -> None:
     for gate in (0, 4):
-        state = beside(start, gate, along, left, up, speed)
+        state = state_at_gate(start, gate, along, left, up, speed)
         after = jax.device_get(task.transition(state, HOVER, None, start.params))
         assert (int(after.passed) - gate, bool(after.hit)) == (int(passed), hit)
         assert bool(task.terminal(after, None, start.params)) is hit
@@ -87,10 +86,11 @@ def test_a_gate_is_passed_hit_or_missed(
 
 
 def test_a_slanting_passage_counts_where_it_crossed_the_plane(task: Any, start: Any) -> None:
-    """Sideways at 20 m/s: out of the opening's width
-    before and after the step, in its middle at the plane.
+    """A vehicle at 20 m/s sideways passes by its place in the gate's plane, the middle.
+
+    It is outside of the opening's width before and after the step.
     """
-    state = beside(start, 2, -0.1, 0.1, 0.0, 20.0)
+    state = state_at_gate(start, 2, -0.1, 0.1, 0.0, 20.0)
     _, _, side = axes(start.params, 2)
     body = state.vehicle.body
     body = body._replace(
@@ -106,14 +106,14 @@ def test_a_slanting_passage_counts_where_it_crossed_the_plane(task: Any, start: 
 def test_reward_is_progress_plus_passages_and_a_crash_costs_what_flying_off_costs(
     task: Any, start: Any
 ) -> None:
-    near, nearer = beside(start, 1, -1.5), beside(start, 1, -0.7)
+    near, nearer = state_at_gate(start, 1, -1.5), state_at_gate(start, 1, -0.7)
     reward = float(task.reward(near, HOVER, nearer, None, start.params))
     assert reward == pytest.approx(0.8, abs=1e-5)
-    behind = beside(start, 1, 0.05)._replace(passed=np.int32(2))
+    behind = state_at_gate(start, 1, 0.05)._replace(passed=np.int32(2))
     assert float(task.reward(nearer, HOVER, behind, None, start.params)) == pytest.approx(
         0.65 + 1, abs=1e-5
     )
-    for crash in (nearer._replace(hit=np.bool_(True)), beside(start, 1, -5.1)):
+    for crash in (nearer._replace(hit=np.bool_(True)), state_at_gate(start, 1, -5.1)):
         assert task.terminal(crash, None, start.params)
         assert float(task.reward(near, HOVER, crash, None, start.params)) == pytest.approx(
             1.5 - 5, abs=1e-5
@@ -132,7 +132,10 @@ def test_tracks_are_rings_and_starts_lie_before_the_first_gate(starts: Any) -> N
     # vehicle is lost.
     places = np.stack([track.x, track.y, track.z], -1)
     legs = np.linalg.norm(places - np.roll(places, 1, axis=1), axis=-1)
-    assert legs.max() + np.hypot(gates.OPENING, gates.OPENING) < gates.LOST
+    assert (
+        legs.max() + np.hypot(gates.OPENING_HALF_WIDTH, gates.OPENING_HALF_WIDTH)
+        < gates.LOST_DISTANCE
+    )
     body = starts.state.vehicle.body
     ahead = np.cos(track.heading[:, 0]) * (track.x[:, 0] - body.x) + np.sin(track.heading[:, 0]) * (
         track.y[:, 0] - body.y

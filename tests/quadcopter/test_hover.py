@@ -38,24 +38,26 @@ def starter(task: Any) -> Any:
     return jax.jit(partial(begin, task))
 
 
-def first(task: Any, seed: int) -> Any:
+def first_start(task: Any, seed: int) -> Any:
     with precision(task):
         return starter(task)(seed_key(seed), 0, TEST)
 
 
-def moved(state: Any, **fields: float) -> Any:
+def move_vehicle(state: Any, **fields: float) -> Any:
     return state._replace(
         body=state.body._replace(**{name: np.float32(value) for name, value in fields.items()})
     )
 
 
-def hovering(task: Any) -> tuple[Any, Any]:
+def hovering_start(task: Any) -> tuple[Any, Any]:
     """A vehicle at rest at the origin, and its context."""
-    episode, _ = first(task, 0)
+    episode, _ = first_start(task, 0)
     still = dict.fromkeys(
         ["x", "y", "z", "qx", "qy", "qz", "vx", "vy", "vz", "wx", "wy", "wz"], 0.0
     )
-    return moved(jax.device_get(episode.state), qw=1.0, **still), jax.device_get(episode.params)
+    return move_vehicle(jax.device_get(episode.state), qw=1.0, **still), jax.device_get(
+        episode.params
+    )
 
 
 def test_reference_of_the_card_survives_and_ends_at_the_origin(
@@ -71,11 +73,11 @@ def test_reference_of_the_card_survives_and_ends_at_the_origin(
 
 
 def test_reward_is_one_at_rest_at_the_origin_and_falls_away_from_it(task: Any) -> None:
-    state, params = hovering(task)
+    state, params = hovering_start(task)
     action = np.full(4, dynamics.HOVER_ACTION, np.float32)
 
     def reward(**fields: float) -> float:
-        return float(task.reward(state, action, moved(state, **fields), None, params))
+        return float(task.reward(state, action, move_vehicle(state, **fields), None, params))
 
     assert reward() == pytest.approx(1.0)
     assert reward(x=0.1) == pytest.approx(np.exp(-0.05), rel=1e-6)
@@ -86,24 +88,24 @@ def test_reward_is_one_at_rest_at_the_origin_and_falls_away_from_it(task: Any) -
 
 
 def test_terminal_limits(task: Any) -> None:
-    state, params = hovering(task)
+    state, params = hovering_start(task)
     inside = {"x": 0.599, "y": -0.599, "z": 0.599, "wx": 34.9, "wy": -34.9, "wz": 34.9}
-    assert not task.terminal(moved(state, **inside), None, params)
+    assert not task.terminal(move_vehicle(state, **inside), None, params)
     for name, value in inside.items():
-        over = moved(state, **{name: 1.01 * value})
+        over = move_vehicle(state, **{name: 1.01 * value})
         assert task.terminal(over, None, params)
         assert ("spins" if name[0] == "w" else "0.6 m") in task.why_over(over, params, {})
 
 
 def test_success_is_near_and_slow(task: Any) -> None:
-    state, params = hovering(task)
+    state, params = hovering_start(task)
     for fields, success in (
         ({}, True),
         ({"x": 0.09}, True),
         ({"x": 0.11}, False),
         ({"vy": 0.11}, False),
     ):
-        assert bool(task.info(moved(state, **fields), params)["success"]) is success
+        assert bool(task.info(move_vehicle(state, **fields), params)["success"]) is success
 
 
 def test_start_is_within_its_ranges_and_fills_them(task: Any) -> None:
@@ -172,13 +174,13 @@ def test_observation_is_always_inside_the_space(task: Any) -> None:
             observation = jnp.where(over[:, None], 0, step.observation)
             return (episodes, over | step.terminated), (observation.min(0), observation.max(0))
 
-        episodes, first = jax.vmap(lambda s: begin(task, s, 0, TEST))(seeds)
+        episodes, start_step = jax.vmap(lambda s: begin(task, s, 0, TEST))(seeds)
         (_, over), (low, high) = jax.lax.scan(
             advance_batch, (episodes, jnp.zeros(size, bool)), actions
         )
         return (
-            jnp.minimum(low.min(0), first.observation.min(0)),
-            jnp.maximum(high.max(0), first.observation.max(0)),
+            jnp.minimum(low.min(0), start_step.observation.min(0)),
+            jnp.maximum(high.max(0), start_step.observation.max(0)),
             over,
         )
 
@@ -190,7 +192,7 @@ def test_observation_is_always_inside_the_space(task: Any) -> None:
 
 
 def test_observation_is_what_the_table_says(task: Any) -> None:
-    episode, step = jax.device_get(first(task, 5))
+    episode, step = jax.device_get(first_start(task, 5))
     body, observation = episode.state.body, step.observation
     np.testing.assert_array_equal(observation[:3], [body.x, body.y, body.z])
     rotation = observation[3:12].reshape(3, 3)
@@ -206,8 +208,9 @@ def test_observation_is_what_the_table_says(task: Any) -> None:
 def test_single_batched_and_scanned_flights_are_equal_to_the_bit(
     task: Any, reference_flights: Any
 ) -> None:
-    """500 steps of the reference player's own commands,
-    by ``exact_vmap``: compiled otherwise, last bits may differ.
+    """500 steps of the reference player's own commands are equal by ``exact_vmap``.
+
+    Compiled otherwise, last bits may differ.
 
     In a wide batch; that of the tests of every id is narrow.
     """
@@ -222,22 +225,25 @@ def test_single_batched_and_scanned_flights_are_equal_to_the_bit(
     start = jax.jit(lambda seeds: exact_vmap(lambda s: begin(task, s, 0, TEST), seeds)[0])
     step_one, scan = jax.jit(step), jax.jit(lambda e, a: jax.lax.scan(step, e, a)[1])
 
-    def stepped(seeds: np.ndarray, commands: np.ndarray) -> np.ndarray:
+    def step_environments(seeds: np.ndarray, commands: np.ndarray) -> np.ndarray:
         episodes, observations = start(seeds), []
         for action in commands:
             episodes, observation = step_one(episodes, action)
             observations.append(jax.device_get(observation))
         return np.stack(observations)
 
-    batched = stepped(keys, actions)
+    batched = step_environments(keys, actions)
     assert np.asarray(scan(start(keys), actions)).tobytes() == batched.tobytes()
     for entry in (slice(0, 1), slice(size - 1, size)):
-        assert stepped(keys[entry], actions[:, entry]).tobytes() == batched[:, entry].tobytes()
+        assert (
+            step_environments(keys[entry], actions[:, entry]).tobytes()
+            == batched[:, entry].tobytes()
+        )
 
 
 def test_words_and_picture(task: Any) -> None:
-    state, params = hovering(task)
-    tilted = moved(state, x=0.25, qw=np.cos(0.25), qy=np.sin(0.25))
+    state, params = hovering_start(task)
+    tilted = move_vehicle(state, x=0.25, qw=np.cos(0.25), qy=np.sin(0.25))
     words = task.describe(tilted, params)
     assert "x +0.250" in words
     assert "Tilt 28.6 degrees" in words

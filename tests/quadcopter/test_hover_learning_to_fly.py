@@ -1,5 +1,6 @@
-"""Hover as in Learning to Fly in Seconds: the paper's numbers,
-its curriculum, starts and disturbances.
+"""Check hover as in Learning to Fly in Seconds against the paper's numbers.
+
+They are of its curriculum, starts and disturbances.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ HALF = 0.5 * dynamics.ROTOR_SPEED_LIMIT
 CALM = Wrench(*[0.0] * 6)
 
 
-def at(**fields: float) -> State:
+def state_at(**fields: float) -> State:
     """A level vehicle at rest at the origin but for these fields."""
     body = RigidBody(*np.eye(13)[3])._replace(**fields)
     return State(Quadcopter(body, Rotors(*[HALF] * 4)), np.zeros(128))
@@ -46,8 +47,9 @@ def at(**fields: float) -> State:
 
 
 def test_curriculum_is_the_code_s_product_of_factors() -> None:
-    """Weights multiplied stage after stage and capped,
-    as training does; from stage 14 on all are at their caps.
+    """Weights are multiplied stage after stage and capped, as training does.
+
+    From stage 14 on all are at their caps.
     """
     place, motion = 5.0, 0.01
     for stage in range(17):
@@ -61,16 +63,18 @@ def test_curriculum_is_the_code_s_product_of_factors() -> None:
 @the_id
 def test_reward_is_the_paper_s(name: str) -> None:
     action = np.array([0.434, 0.334, 0.234, 0.334])
-    here = at(x=0.3, y=-0.4, qw=np.cos(0.3), qz=np.sin(0.3), vx=2.0)
+    here = state_at(x=0.3, y=-0.4, qw=np.cos(0.3), qz=np.sin(0.3), vx=2.0)
     for difficulty, place, motion in (("easy", 5, 0.01), ("medium", 7.2, 0.0196), ("hard", 40, 1)):
         task: HoverLearningToFly = card(name).build(difficulty=difficulty, dtype="float64")
         cost = place * 0.25 + 5 * np.sin(0.3) ** 2 + motion * (4 + 2 * 0.01)
         with precision(task):
-            assert float(task.reward(here, action, at(), None, CALM)) == pytest.approx(2 - cost / 2)
-            for crashed in (at(z=-0.61), at(wy=35.0)):
+            assert float(task.reward(here, action, state_at(), None, CALM)) == pytest.approx(
+                2 - cost / 2
+            )
+            for crashed in (state_at(z=-0.61), state_at(wy=35.0)):
                 assert float(task.reward(here, action, crashed, None, CALM)) == 0
             assert task.reward_space.contains(
-                np.asarray(task.reward(here, -np.ones(4), at(), None, CALM))
+                np.asarray(task.reward(here, -np.ones(4), state_at(), None, CALM))
             )
 
 
@@ -122,8 +126,9 @@ def test_starts_are_those_of_the_table(name: str) -> None:
 
 @the_id
 def test_disturbances_are_gaussian_and_split_by_the_vertical_force(name: str) -> None:
-    """Weight / 20 and weight / 10,000 m; the vertical force's quantiles in bands,
-    which leaves gaps, but no bias.
+    """Forces have a deviation of weight / 20, and torques of weight / 10,000 m.
+
+    The vertical force's quantiles lie in bands, which leaves gaps, but no bias.
     """
     task = card(name).build()
     sample = jax.jit(jax.vmap(task.sample_params, (0, None)))
@@ -147,13 +152,14 @@ def test_disturbances_are_gaussian_and_split_by_the_vertical_force(name: str) ->
 
 @the_id
 def test_disturbed_flight_by_scipy(name: str) -> None:
-    """A quarter of a second, level and straight:
-    motors of 0.15 s, a vertical force, a yaw torque.
+    """SciPy flies the same quarter of a second, level and straight.
+
+    Motors have 0.15 s; there is a vertical force and a yaw torque.
     """
     task = card(name).build(dtype="float64")
     push = Wrench(0.0, 0.0, -0.02, 0.0, 0.0, 3e-6)
     with precision(task):
-        state = jax.tree.map(jnp.asarray, at())
+        state = jax.tree.map(jnp.asarray, state_at())
         step = jax.jit(task.transition)
         for _ in range(25):
             state = step(state, np.full(4, 0.6), None, push)
@@ -175,7 +181,7 @@ def test_disturbed_flight_by_scipy(name: str) -> None:
 @the_id
 def test_observation_is_noisy_motion_and_past_actions(name: str) -> None:
     task = card(name).build()
-    state = at(x=0.1, qw=np.cos(0.2), qx=np.sin(0.2), vy=-0.5, wz=2.0)._replace(
+    state = state_at(x=0.1, qw=np.cos(0.2), qx=np.sin(0.2), vy=-0.5, wz=2.0)._replace(
         past=np.arange(128) / 128
     )
     state = jax.tree.map(np.float32, state)

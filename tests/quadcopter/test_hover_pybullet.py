@@ -1,6 +1,4 @@
-"""Bullet's hover: its physics against closed forms and Runge-Kutta,
-its episodes against those of the pure task.
-"""
+"""Check Bullet's hover against closed forms, Runge-Kutta, and episodes of the pure task."""
 
 from __future__ import annotations
 
@@ -61,13 +59,14 @@ def bullet() -> hover_pybullet.Bullet:
     return hover_pybullet.connection()
 
 
-def at_rest(**fields: float) -> RigidBody:
+def body_at_rest(**fields: float) -> RigidBody:
     return RigidBody(*[0.0] * 3, 1.0, *[0.0] * 9)._replace(**fields)
 
 
 def commands(seed: int, steps: int) -> np.ndarray:
-    """Random actions ``(steps, 4)``, all rotors together and a little apart,
-    so that it turns and does not tumble.
+    """Return random actions ``(steps, 4)``, all rotors together and a little apart.
+
+    So the vehicle turns and does not tumble.
     """
     rng = np.random.default_rng(seed)
     return 0.33 + rng.uniform(-0.2, 0.2, (steps, 1)) + rng.uniform(-0.02, 0.02, (steps, 4))
@@ -81,7 +80,7 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def test_free_fall(bullet: hover_pybullet.Bullet) -> None:
-    vehicle = Quadcopter(at_rest(vx=1.0, vz=0.5), STILL)
+    vehicle = Quadcopter(body_at_rest(vx=1.0, vz=0.5), STILL)
     for _ in range(100):
         vehicle = bullet.fly(vehicle, STILL, WITHOUT_ROTORS)
     t, step = 1.0, dynamics.STEP / hover_pybullet.BULLET_STEPS
@@ -98,20 +97,21 @@ def test_free_fall(bullet: hover_pybullet.Bullet) -> None:
 
 def test_hover_stays(bullet: hover_pybullet.Bullet) -> None:
     speed = math.sqrt(dynamics.MASS * GRAVITY / (4 * dynamics.THRUST_COEFFICIENT))
-    vehicle = Quadcopter(at_rest(), Rotors(*[speed] * 4))
+    vehicle = Quadcopter(body_at_rest(), Rotors(*[speed] * 4))
     for _ in range(100):
         vehicle = bullet.fly(vehicle, vehicle.rotors, NOMINAL)
-    assert np.abs(np.array(vehicle.body) - np.array(at_rest())).max() < 1e-11
+    assert np.abs(np.array(vehicle.body) - np.array(body_at_rest())).max() < 1e-11
     assert np.array(vehicle.rotors) == pytest.approx(np.full(4, speed), rel=1e-14)
 
 
 def test_a_climb_behind_lagging_motors(bullet: hover_pybullet.Bullet) -> None:
-    """The impulse of rotors that approach a command exponentially has a closed form;
-    midpoints miss it by order two.
+    """The impulse of rotors that approach a command exponentially has a closed form.
+
+    Midpoints miss it by order two.
     """
     goal, t, lag, k = 2000.0, 0.1, dynamics.MOTOR_TIME_CONSTANT, dynamics.THRUST_COEFFICIENT
     start_error = 1000.0 - goal
-    vehicle = Quadcopter(at_rest(), Rotors(*[1000.0] * 4))
+    vehicle = Quadcopter(body_at_rest(), Rotors(*[1000.0] * 4))
     for _ in range(10):
         vehicle = bullet.fly(vehicle, Rotors(*[goal] * 4), NOMINAL)
     decay = math.exp(-t / lag)
@@ -125,24 +125,27 @@ def test_a_climb_behind_lagging_motors(bullet: hover_pybullet.Bullet) -> None:
 
 
 def test_free_rotation_of_a_symmetric_top() -> None:
-    """Without torque it turns at a constant rate about its angular momentum,
-    and at another about its own axis.
+    """Without torque it turns at a constant rate about its angular momentum.
+
+    It turns at another constant rate about its own axis.
     """
     rates, t = np.array([10.0, 0.0, 20.0]), 0.1
     jx, _, jz = dynamics.INERTIA
     momentum = rates * dynamics.INERTIA
-    truth = Rotation.from_rotvec(momentum / jx * t) * Rotation.from_rotvec(
+    expected_rotation = Rotation.from_rotvec(momentum / jx * t) * Rotation.from_rotvec(
         [0, 0, (1 - jz / jx) * rates[2] * t]
     )
     errors = []
     for steps in (16, 32, 64):
         bullet = hover_pybullet.Bullet(steps)
-        vehicle = Quadcopter(at_rest(wx=rates[0], wz=rates[2]), STILL)
+        vehicle = Quadcopter(body_at_rest(wx=rates[0], wz=rates[2]), STILL)
         for _ in range(10):
             vehicle = bullet.fly(vehicle, STILL, WITHOUT_ROTORS)
         body = vehicle.body
         errors.append(
-            (truth.inv() * Rotation.from_quat([body.qx, body.qy, body.qz, body.qw])).magnitude()
+            (
+                expected_rotation.inv() * Rotation.from_quat([body.qx, body.qy, body.qz, body.qw])
+            ).magnitude()
         )
     assert errors[1] < 0.002
     assert errors[0] / errors[1] == pytest.approx(2, rel=0.02)
@@ -150,8 +153,9 @@ def test_free_rotation_of_a_symmetric_top() -> None:
 
 
 def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_one() -> None:
-    """Positions lead by h/2 times the change of velocity,
-    as those of any semi-implicit Euler; we allow twice that.
+    """Positions lead by h/2 times the change of velocity, as with any semi-implicit Euler.
+
+    The test allows twice that.
     """
     count, length = 8, 50
     task, pure = card(HOST).build(dtype="float64"), card(PURE).build(dtype="float64")
@@ -167,7 +171,7 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
 
         @jax.jit
         @jax.vmap
-        def truth(vehicle: Any, airframe: Any, actions: Any) -> Any:
+        def fly_runge_kutta(vehicle: Any, airframe: Any, actions: Any) -> Any:
             def step(vehicle: Any, action: Any) -> Any:
                 vehicle = dynamics.step(
                     vehicle, dynamics.commanded_speeds(action), airframe, dynamics.STEP
@@ -177,7 +181,7 @@ def test_open_loop_flights_are_those_of_runge_kutta_but_for_the_error_of_order_o
             return jax.lax.scan(step, vehicle, actions)[1]
 
         states, airframes = jax.tree.map(lambda *leaves: np.stack(leaves), *starts)
-        expected = np.asarray(truth(states, airframes, actions))
+        expected = np.asarray(fly_runge_kutta(states, airframes, actions))
 
     def fly_paths(steps: int) -> np.ndarray:
         bullet = hover_pybullet.Bullet(steps)
@@ -282,8 +286,9 @@ def test_the_reference_flies_as_well_as_in_the_pure_task() -> None:
 
 
 def test_a_data_sheet_flies_alike_in_both_simulators() -> None:
-    """A vehicle 27 times as heavy, with arms six times as long;
-    the shipped arm or full speed would crash it.
+    """A vehicle 27 times as heavy, with arms six times as long, flies alike.
+
+    The shipped arm or full speed would crash it.
     """
     sheet = {
         "mass": [0.68, 0.75],
@@ -319,16 +324,16 @@ def test_a_state_put_back_goes_on_as_before_and_so_does_the_next_episode() -> No
         env.step(action.astype(np.float32))
     saved = env.episode
 
-    def future() -> list[bytes]:
+    def play_on() -> list[bytes]:
         observations = [
             env.step(action.astype(np.float32))[0].tobytes() for action in commands(4, 10)
         ]
         return [*observations, repr(env.episode.state).encode(), env.reset()[0].tobytes()]
 
-    before = future()
+    before = play_on()
     env.reset(seed=9)
     env.episode = saved
-    assert future() == before
+    assert play_on() == before
 
 
 def play_episode(seed: int) -> bytes:

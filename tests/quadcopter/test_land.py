@@ -29,7 +29,7 @@ def start(task: Any) -> Any:
     return jax.device_get(jax.jit(lambda s: begin(task, s, 0, TEST)[0])(seed_key(0)))
 
 
-def at(start: Any, **fields: float) -> Any:
+def state_at(start: Any, **fields: float) -> Any:
     still = dict.fromkeys(start.state.body._fields, 0.0) | {"qw": 1.0} | fields
     return start.state._replace(
         body=type(start.state.body)(**{k: np.float32(v) for k, v in still.items()})
@@ -50,7 +50,7 @@ def at(start: Any, **fields: float) -> Any:
 def test_touch_down_is_worth_what_the_table_says(
     task: Any, start: Any, fields: dict[str, float], prize: float, success: bool
 ) -> None:
-    before, after = at(start, z=0.5), at(start, z=DOWN, **fields)
+    before, after = state_at(start, z=0.5), state_at(start, z=DOWN, **fields)
     assert task.terminal(after, None, start.params)
     reward = float(task.reward(before, np.zeros(4, np.float32), after, None, start.params))
     assert reward == pytest.approx(0.5 - 3 + prize, abs=1e-4)
@@ -64,33 +64,33 @@ def test_a_tilted_vehicle_touches_with_its_lowest_rotor(task: Any, start: Any) -
     tilt = np.radians(30)
     turned = {"qw": np.cos(tilt / 2), "qx": np.sin(tilt / 2)}
     lowest = 0.028 * np.sin(tilt)
-    assert task.terminal(at(start, z=lowest + 0.0120, **turned), None, start.params)
-    assert not task.terminal(at(start, z=lowest + 0.0130, **turned), None, start.params)
-    assert not task.info(at(start, z=lowest, **turned), start.params)["success"]
+    assert task.terminal(state_at(start, z=lowest + 0.0120, **turned), None, start.params)
+    assert not task.terminal(state_at(start, z=lowest + 0.0130, **turned), None, start.params)
+    assert not task.info(state_at(start, z=lowest, **turned), start.params)["success"]
 
 
 def test_in_the_air_only_progress_pays_and_success_needs_the_ground(task: Any, start: Any) -> None:
     action = np.zeros(4, np.float32)
-    there = (at(start, x=0.3, z=0.4), at(start, z=1.0))
-    back = (at(start, z=1.0), at(start, x=0.3, z=0.4))
+    there = (state_at(start, x=0.3, z=0.4), state_at(start, z=1.0))
+    back = (state_at(start, z=1.0), state_at(start, x=0.3, z=0.4))
     forth = float(task.reward(*(there[0], action, there[1]), None, start.params))
     assert forth == pytest.approx(0.5 - 1.0, abs=1e-6)
     assert forth + float(
         task.reward(*(back[0], action, back[1]), None, start.params)
     ) == pytest.approx(0, abs=1e-6)
-    assert not task.info(at(start, z=0.02), start.params)["success"]
+    assert not task.info(state_at(start, z=0.02), start.params)["success"]
 
 
 def test_the_end_costs_the_same_however_a_flight_fails(task: Any, start: Any) -> None:
     action = np.zeros(4, np.float32)
-    before = at(start, z=1.0)
+    before = state_at(start, z=1.0)
     for fields in (
         {"z": 2.6},
         {"x": 2.1, "z": 1.0},
         {"z": 0.3, "wx": 40.0},
         {"z": DOWN, "vz": -4.0},
     ):
-        end = at(start, **fields)
+        end = state_at(start, **fields)
         assert task.terminal(end, None, start.params)
         assert float(task.reward(before, action, end, None, start.params)) == pytest.approx(
             1.0 - 3.0, abs=1e-4
@@ -98,13 +98,14 @@ def test_the_end_costs_the_same_however_a_flight_fails(task: Any, start: Any) ->
 
 
 def test_the_ground_carries_a_part_of_the_weight(task: Any, start: Any) -> None:
-    """At hover speed near the ground,
-    the first step accelerates upwards by g times the closed form.
+    """At hover speed near the ground the first step accelerates upwards.
+
+    The acceleration is g times the closed form.
     """
     params = start.params
     hover = np.sqrt(params.airframe.inertia.mass * 9.81 / (4 * params.airframe.thrust_coefficient))
     action = np.full(4, 2 * hover / (21702 * 2 * np.pi / 60) - 1, np.float32)
-    state = at(start, z=0.06)
+    state = state_at(start, z=0.06)
     end = task.transition(
         state._replace(rotors=type(state.rotors)(*[np.float32(hover)] * 4)), action, None, params
     )

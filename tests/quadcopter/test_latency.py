@@ -1,5 +1,6 @@
-"""Flights with latency: hand-shifted commands give the same bits;
-observations show what waits, and the noise.
+"""Check flights with latency against commands that are shifted by hand, to the bit.
+
+Observations show the commands that wait, and the noise.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.vehicles import CF2P, CF2X, CRAZYFLIE
-from rlbench_suite.envs.quadcopter.tasks.latency import INERTIA, UNCERTAIN
+from rlbench_suite.envs.quadcopter.tasks.latency import INERTIA, UNCERTAIN_SHEET
 from rlbench_suite.envs.quadcopter.tasks.with_latency import MOTION_NOISE, PLACE_NOISE
 
 pytestmark = pytest.mark.of_variants
@@ -95,7 +96,7 @@ def test_the_inertia_range_contains_the_published_identifications() -> None:
     published = [3.85e-6, 1.657171e-5, *(v.inertia.jx for v in (CF2X, CF2P, CRAZYFLIE))]
     assert low < min(published)
     assert max(published) < high
-    middle, side = UNCERTAIN.nominal.inertia.jx, UNCERTAIN.spread.inertia.jx
+    middle, side = UNCERTAIN_SHEET.nominal.inertia.jx, UNCERTAIN_SHEET.spread.inertia.jx
     assert (middle * (1 - side), middle * (1 + side)) == pytest.approx(INERTIA)
 
 

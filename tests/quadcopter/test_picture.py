@@ -43,7 +43,7 @@ def square(y: float, half: float, colour: str) -> Face:
     return Face(np.array(corners), colour)
 
 
-def coloured(image: np.ndarray, colour: tuple[int, int, int]) -> np.ndarray:
+def pixels_of_colour(image: np.ndarray, colour: tuple[int, int, int]) -> np.ndarray:
     """Rows and columns ``(n, 2)`` of the pixels of just that colour."""
     return np.argwhere((image == colour).all(-1))
 
@@ -62,8 +62,9 @@ def test_a_level_camera_shows_points_where_similar_triangles_say(
 
 
 def test_an_oblique_camera_measures_angles_between_its_axis_and_points() -> None:
-    """The distance of a pixel from the middle is the focal length times the tangent
-    of the angle from the axis.
+    """A pixel's distance from the middle is the focal length times the angle's tangent.
+
+    The angle is that from the axis.
     """
     points = np.random.default_rng(0).uniform(-1, 1, (50, 3))
     offsets = OBLIQUE.pixels(OBLIQUE.to_camera(points), 320, 200) - (160, 100)
@@ -77,8 +78,9 @@ def test_an_oblique_camera_measures_angles_between_its_axis_and_points() -> None
 
 @pytest.mark.parametrize("camera", [LEVEL, OBLIQUE, Camera((1.0, 2.0, 9.0), (1.0, 2.0, 0.0), 0.1)])
 def test_into_the_camera_and_back(camera: Camera) -> None:
-    """Axes are orthonormal, up is upward, the horizon level;
-    rays through pixels meet the points seen there.
+    """Axes are orthonormal, up is upward, and the horizon is level.
+
+    Rays through pixels meet the points seen there.
     """
     axes = camera.axes()
     np.testing.assert_allclose(axes @ axes.T, np.eye(3), atol=1e-12)
@@ -129,12 +131,14 @@ def test_the_nearer_hides_the_farther(order: int) -> None:
     assert tuple(front[50, 50]) == (0, 0, 255)
     # Half a metre at 4 m and 2 m at 6 m, 50 pixels a unit of slope: 13 x 13 and 34 x 34 pixels,
     # less the near ones.
-    assert len(coloured(front, (0, 0, 255))) == pytest.approx(12.5**2, rel=0.1)
-    assert len(coloured(front, (255, 0, 0))) == pytest.approx((200 / 6) ** 2 - 12.5**2, rel=0.1)
+    assert len(pixels_of_colour(front, (0, 0, 255))) == pytest.approx(12.5**2, rel=0.1)
+    assert len(pixels_of_colour(front, (255, 0, 0))) == pytest.approx(
+        (200 / 6) ** 2 - 12.5**2, rel=0.1
+    )
     behind = Camera((0.0, 5.0, 2.0), (0.0, 0.0, 2.0), math.radians(90))
     back = np.asarray(render([], [near_square, far_square][::order], FAR_BELOW, behind, 100, 100))
     assert tuple(back[50, 50]) == (255, 0, 0)
-    assert not len(coloured(back, (0, 0, 255)))
+    assert not len(pixels_of_colour(back, (0, 0, 255)))
 
 
 def test_a_ball_covers_its_disc() -> None:
@@ -146,8 +150,9 @@ def test_a_ball_covers_its_disc() -> None:
 
 
 def test_what_reaches_behind_the_camera_is_cut_off() -> None:
-    """A face and a line that pass under the camera:
-    the picture shows their part ahead, where it belongs.
+    """The picture shows the part ahead of a face and a line that pass under the camera.
+
+    The part is where it belongs.
     """
     ground = Face(np.array([(-50.0, -50, 0), (50, -50, 0), (50, 50, 0), (-50, 50, 0)]), "#ff0000")
     image = np.asarray(render([], [ground], FAR_BELOW, LEVEL, 100, 100))
@@ -195,8 +200,9 @@ def test_thrust_is_drawn_by_its_size() -> None:
 
 
 def test_a_trail_leads_through_the_places_of_the_vehicles() -> None:
-    """Two trails: level lines in their colours in the view from above,
-    no longer than ``TRAIL`` pictures.
+    """Two trails are level lines in their colours in the view from above.
+
+    They are no longer than ``TRAIL`` pictures.
     """
     vehicles = Quadcopter(
         RigidBody(*(np.stack([value, value]) for value in map(np.float64, vehicle().body))),

@@ -27,7 +27,7 @@ def starts(task: Any) -> Any:
     return jax.device_get(jax.jit(jax.vmap(lambda s: begin(task, s, 0, TEST)[0]))(seeds))
 
 
-def at(starts: Any, **fields: float) -> tuple[Any, Any]:
+def vehicle_at(starts: Any, **fields: float) -> tuple[Any, Any]:
     """One vehicle, level and still at the starting height but for ``fields``, and its context."""
     state, params = jax.tree.map(lambda leaf: leaf[0], (starts.state, starts.params))
     still = dict.fromkeys(state.body._fields, 0.0) | {"qw": 1.0, "z": recover.START_HEIGHT} | fields
@@ -53,7 +53,7 @@ def test_reward_is_one_when_level_and_still_and_has_the_form_of_the_table(
     task: Any, starts: Any
 ) -> None:
     def reward(**fields: float) -> float:
-        state, params = at(starts, **fields)
+        state, params = vehicle_at(starts, **fields)
         return float(task.reward(state, np.zeros(4, np.float32), state, None, params))
 
     assert reward() == 1
@@ -65,33 +65,34 @@ def test_reward_is_one_when_level_and_still_and_has_the_form_of_the_table(
 
 
 def test_success_and_ends(task: Any, starts: Any) -> None:
-    def success(**fields: float) -> bool:
-        return bool(task.info(*at(starts, **fields))["success"])
+    def is_success(**fields: float) -> bool:
+        return bool(task.info(*vehicle_at(starts, **fields))["success"])
 
-    assert success()
-    assert success(x=11.0, z=1.0, vx=0.19, wz=0.4)
-    assert not success(vx=0.21)
-    assert not success(wx=0.51)
-    assert not success(qw=np.cos(np.radians(2.6)), qy=np.sin(np.radians(2.6)))
+    assert is_success()
+    assert is_success(x=11.0, z=1.0, vx=0.19, wz=0.4)
+    assert not is_success(vx=0.21)
+    assert not is_success(wx=0.51)
+    assert not is_success(qw=np.cos(np.radians(2.6)), qy=np.sin(np.radians(2.6)))
     for fields, words in (
         ({"z": -0.01}, "ground"),
         ({"x": 12.1}, "12 m"),
         ({"z": 12.1}, "above"),
         ({"wx": 36.0}, "spin"),
     ):
-        state, params = at(starts, **fields)
+        state, params = vehicle_at(starts, **fields)
         assert task.terminal(state, None, params)
         assert words in task.why_over(state, params, {})
-    assert not task.terminal(*at(starts)[:1], None, at(starts)[1])
+    assert not task.terminal(*vehicle_at(starts)[:1], None, vehicle_at(starts)[1])
 
 
 def test_from_exactly_upside_down_the_reference_turns_over(task: Any, starts: Any) -> None:
-    """An error on SO(3) vanishes at half a turn; start there,
-    with a thousandth of a degree to tell which way.
+    """An error on SO(3) vanishes at half a turn, where this test starts.
+
+    A thousandth of a degree tells which way.
     """
     from rlbench_suite.core.policy import View
 
-    state, params = at(starts, qw=1e-5, qx=1.0)
+    state, params = vehicle_at(starts, qw=1e-5, qx=1.0)
     player = recover.RecoveryControl.for_task(task)
 
     def control(state: Any, _: None) -> tuple[Any, None]:

@@ -1,5 +1,6 @@
-"""Own weights of the reward's terms: rewards are the sums of the page,
-written out with NumPy and SciPy's rotations.
+"""Check own weights of the reward's terms.
+
+Rewards are the sums of the page, written out with NumPy and SciPy's rotations.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path))
 
 
-def weighed(name: str, weights: dict[str, float]) -> Any:
+def task_with_weights(name: str, weights: dict[str, float]) -> Any:
     return card(name, context={"reward": weights}).build()
 
 
@@ -48,7 +49,7 @@ def vehicle(
     )
 
 
-def paid(
+def reward_of(
     task: Any, before: Any, after: Any, params: Any = None, action: Any = (0, 0, 0, 0)
 ) -> float:
     reward = task.reward(before, np.array(action, np.float32), after, None, params)
@@ -63,7 +64,7 @@ def test_hover_pays_by_its_weights(term: str) -> None:
     weights = {
         name: weight if term in ("", name) else 0.0 for name, weight in context_weights.items()
     }
-    task, rng = weighed("QuadcopterHover-v0", weights), np.random.default_rng(0)
+    task, rng = task_with_weights("QuadcopterHover-v0", weights), np.random.default_rng(0)
     place, turn, velocity = rng.uniform(-0.5, 0.5, (3, 3))
     action = rng.uniform(-1, 1, 4)
     penalties = {
@@ -74,7 +75,7 @@ def test_hover_pays_by_its_weights(term: str) -> None:
     }
     after = vehicle(place, turn, velocity)
     cost = sum(weights[name] * penalty for name, penalty in penalties.items())
-    assert paid(task, after, after, action=action) == pytest.approx(np.exp(-cost), rel=1e-5)
+    assert reward_of(task, after, after, action=action) == pytest.approx(np.exp(-cost), rel=1e-5)
     assert task.card.scores() == {}  # those of other weights do not count
 
 
@@ -84,7 +85,7 @@ def test_recovery_pays_by_its_weights(term: str) -> None:
     weights = {
         name: weight if term in ("", name) else 0.0 for name, weight in context_weights.items()
     }
-    task, rng = weighed("QuadcopterRecover-v0", weights), np.random.default_rng(1)
+    task, rng = task_with_weights("QuadcopterRecover-v0", weights), np.random.default_rng(1)
     turn, velocity, spin = rng.uniform(-1, 1, (3, 3))
     penalties = {
         "tilt": 1 - Rotation.from_rotvec(turn).apply([0, 0, 1])[2],
@@ -93,54 +94,56 @@ def test_recovery_pays_by_its_weights(term: str) -> None:
     }
     after = vehicle((0, 0, 6), turn, velocity, spin)
     cost = sum(weights[name] * penalty for name, penalty in penalties.items())
-    assert paid(task, after, after) == pytest.approx(np.exp(-cost), rel=1e-5)
+    assert reward_of(task, after, after) == pytest.approx(np.exp(-cost), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["Waypoints-v1", "Gates-v0"])
 def test_courses_pay_by_their_weights(name: str) -> None:
-    task = weighed(f"Quadcopter{name}", COURSE)
+    task = task_with_weights(f"Quadcopter{name}", COURSE)
     x, zero = np.array([3.0, 6.0, 0.0, 0.0, 0.0, 0.0], np.float32), np.zeros(6, np.float32)
     if name == "Gates-v0":
         params: Any = gates.Track(None, x, zero, zero, zero)
-        lost = gates.LOST
+        lost = gates.LOST_DISTANCE
 
         def state(moving: Quadcopter, done: int, hit: bool = False) -> Any:
             return gates.State(moving, np.int32(done), np.bool_(hit))
 
         crashed = state(vehicle((2.5, 0, 0)), 0, hit=True)
     else:
-        params, lost = waypoints.Tour(None, x, zero, zero), waypoints.LOST
+        params, lost = waypoints.Tour(None, x, zero, zero), waypoints.LOST_DISTANCE
 
         def state(moving: Quadcopter, done: int, hit: bool = False) -> Any:
             return waypoints.State(moving, np.int32(done))
 
         crashed = state(vehicle((2.5, 0, 0), spin=(40, 0, 0)), 0)
     away = state(vehicle((2.6, 0.3, 0)), 0)
-    assert paid(task, away, state(vehicle((2.5, 0, 0)), 0), params) == pytest.approx(
+    assert reward_of(task, away, state(vehicle((2.5, 0, 0)), 0), params) == pytest.approx(
         2 * (0.5 - 0.5), abs=1e-5
     )
-    assert paid(task, away, state(vehicle((2.7, 0, 0.4)), 0), params) == pytest.approx(0, abs=1e-5)
-    assert paid(task, away, state(vehicle((2.8, 0, 0)), 0), params) == pytest.approx(
+    assert reward_of(task, away, state(vehicle((2.7, 0, 0.4)), 0), params) == pytest.approx(
+        0, abs=1e-5
+    )
+    assert reward_of(task, away, state(vehicle((2.8, 0, 0)), 0), params) == pytest.approx(
         2 * (0.5 - 0.2), rel=1e-4
     )
-    assert paid(task, away, state(vehicle((2.9, 0, 0)), 1), params) == pytest.approx(
+    assert reward_of(task, away, state(vehicle((2.9, 0, 0)), 1), params) == pytest.approx(
         2 * (0.5 - 0.1) + 5, rel=1e-4
     )
-    assert paid(task, away, crashed, params) == pytest.approx(-3 * (lost - 0.5), rel=1e-5)
+    assert reward_of(task, away, crashed, params) == pytest.approx(-3 * (lost - 0.5), rel=1e-5)
     there = state(vehicle((3, 0, 0)), 0)  # the worst that can happen
-    assert paid(task, there, crashed, params) == pytest.approx(task.reward_space.low, rel=1e-5)
+    assert reward_of(task, there, crashed, params) == pytest.approx(task.reward_space.low, rel=1e-5)
 
 
 def test_a_landing_pays_by_its_weights() -> None:
-    task = weighed("QuadcopterLand-v0", COURSE)
+    task = task_with_weights("QuadcopterLand-v0", COURSE)
     above = vehicle((0.3, 0, 0.4))
-    assert paid(task, above, vehicle((0, 0, 0.4))) == pytest.approx(2 * (0.5 - 0.4), rel=1e-5)
+    assert reward_of(task, above, vehicle((0, 0, 0.4))) == pytest.approx(2 * (0.5 - 0.4), rel=1e-5)
     soft = vehicle((0.1, 0, 0.01), (0.1, 0, 0), (0.2, 0, 0))
     prize = 5 * np.exp(-((0.2 / 0.5) ** 2) - (0.1 / np.radians(20)) ** 2 - (0.1 / 0.3) ** 2)
-    assert paid(task, above, soft) == pytest.approx(prize - 3 * (3 - 0.5), rel=1e-5)
-    assert paid(task, above, vehicle((0.3, 0, 2.6))) == pytest.approx(-3 * (3 - 0.5), rel=1e-5)
+    assert reward_of(task, above, soft) == pytest.approx(prize - 3 * (3 - 0.5), rel=1e-5)
+    assert reward_of(task, above, vehicle((0.3, 0, 2.6))) == pytest.approx(-3 * (3 - 0.5), rel=1e-5)
     corner = vehicle((2, 2, 2.5))  # farther from the pad than an end counts as
-    assert paid(task, corner, vehicle((2.1, 2, 2.5))) == pytest.approx(0, abs=1e-5)
+    assert reward_of(task, corner, vehicle((2.1, 2, 2.5))) == pytest.approx(0, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -150,7 +153,7 @@ def test_weights_are_shown_with_their_present_values_and_named_on_the_page(name:
         c.name.removeprefix("reward.") for c in shipped.constants() if c.name.startswith("reward.")
     ]
     assert tuple(terms) == TASKS[name]
-    reweighed = weighed(name, {terms[0]: 7.0})
+    reweighed = task_with_weights(name, {terms[0]: 7.0})
     assert [c.low for c in reweighed.constants() if c.name == f"reward.{terms[0]}"] == [7.0]
     page = PAGE.read_text()
     assert all(f"`{term}`" in page for term in terms)
@@ -178,14 +181,14 @@ def test_weights_that_make_no_sense_are_refused(
     name: str, weights: dict[str, float], message: str
 ) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
-        weighed(name, weights)
+        task_with_weights(name, weights)
     assert message in str(caught.value)
 
 
 def test_a_late_flight_is_paid_for_the_command_that_arrives() -> None:
     weights = {"position": 0.0, "attitude": 0.0, "velocity": 0.0, "effort": 2.0}
-    task, at = weighed("QuadcopterHover-v0?latency=10", weights), vehicle((0, 0, 0))
+    task, at = task_with_weights("QuadcopterHover-v0?latency=10", weights), vehicle((0, 0, 0))
     arriving = (np.float32(0.5),) * 4
     before, after = (Delayed(at, (commands,)) for commands in (arriving, (np.float32(0),) * 4))
-    reward = paid(task, before, after, action=(-1, -1, -1, -1))
+    reward = reward_of(task, before, after, action=(-1, -1, -1, -1))
     assert reward == pytest.approx(np.exp(-2 * 4 * (0.5 - SHIPPED.hover_action) ** 2), rel=1e-5)

@@ -1,5 +1,6 @@
-"""RotorFailure against the paper's periodic solution,
-the equations as matrices (SciPy), and conservation laws.
+"""Check RotorFailure against the paper's periodic solution, matrices, and conservation laws.
+
+SciPy solves the equations as matrices.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def task() -> rotor_failure.QuadcopterRotorFailure:
     return CARD.build()
 
 
-def periodic(ratio: float, gap: float = JZ - JX) -> tuple[float, float, float]:
+def periodic_solution(ratio: float, gap: float = JZ - JX) -> tuple[float, float, float]:
     """Thrust of the two rotors beside the lost one, angular velocity across and about body z.
 
     ``ratio``: thrust of the rotor opposite by theirs; ``gap``: difference of the moments of
@@ -71,15 +72,16 @@ def periodic(ratio: float, gap: float = JZ - JX) -> tuple[float, float, float]:
 
 
 def test_the_periodic_solution_is_the_published_one() -> None:
-    """f = 2.05, 1.02, 2.05 N, w = (0, 5.69, 18.89) rad/s,
-    n = (0, 0.289, 0.958) for half the thrust opposite.
+    """The solution is f = 2.05, 1.02, 2.05 N for half the thrust on the opposite rotor.
+
+    Its w is (0, 5.69, 18.89) rad/s, its n (0, 0.289, 0.958).
 
     The published moments of inertia have two digits, so their difference, 2.3e-3 kg m^2, is good to
     0.1e-3; the tilt follows from it alone, and the published one lies between what its ends give.
     """
     tilts = []
     for gap in (2.2e-3, 2.4e-3):
-        force, across, about = periodic(0.5, gap)
+        force, across, about = periodic_solution(0.5, gap)
         assert force == pytest.approx(2.05, abs=0.02)
         assert about == pytest.approx(18.89, rel=0.01)
         tilts.append((across, across / math.hypot(across, about)))
@@ -89,10 +91,11 @@ def test_the_periodic_solution_is_the_published_one() -> None:
 
 @pytest.mark.parametrize("lost", range(4))
 def test_hover_on_three_rotors_repeats_after_a_turn(lost: int) -> None:
-    """From the periodic solution the simulated vehicle turns about a vertical axis
-    on a circle and loses no height.
+    """From the periodic solution the simulated vehicle turns on a circle.
+
+    It turns about a vertical axis, and loses no height.
     """
-    force, across, about = periodic(0.5)
+    force, across, about = periodic_solution(0.5)
     sign = -REACTION[lost]  # the two rotors beside it turn the body
     lean = np.array([-ALONG_X[lost], -ALONG_Y[lost], 0]) / math.sqrt(2)
     spin = np.array([0, 0, sign * about]) + sign * across * lean
@@ -140,8 +143,9 @@ def test_hover_on_three_rotors_repeats_after_a_turn(lost: int) -> None:
 
 
 def with_matrices(vehicle: np.ndarray, command: np.ndarray, duration: float) -> np.ndarray:
-    """The equations in vectors and matrices,
-    propellers as flywheels, by DOP853 to the last digits.
+    """Solve the equations in vectors and matrices by DOP853, to the last digits.
+
+    Propellers are flywheels.
     """
     inertia, places = np.diag([JX, JX, JZ]), np.stack([ALONG_X, ALONG_Y, np.zeros(4)], 1) * ARM
     turns = -np.array(REACTION)
@@ -190,8 +194,9 @@ def test_a_flight_is_that_of_the_matrices_to_order_four() -> None:
 
 
 def test_propellers_take_and_give_angular_momentum() -> None:
-    """Without air the angular momentum of body and propellers
-    in the world frame stays, whatever the motors do.
+    """Without air the angular momentum of body and propellers stays, whatever the motors do.
+
+    It is that in the world frame.
     """
     airless = NOMINAL._replace(thrust_coefficient=0.0, torque_coefficient=0.0)
     rng = np.random.default_rng(1)

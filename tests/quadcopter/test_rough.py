@@ -1,5 +1,6 @@
-"""Tasks under real conditions: nothing changes without them,
-physics by SciPy with them, and they can be solved.
+"""Check tasks under real conditions against the calm tasks and SciPy.
+
+Nothing changes without the conditions, and with them the tasks can be solved.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ def test_conditions_choose_the_id(goal: str) -> None:
 @every_goal
 @pytest.mark.usefixtures("float64")
 def test_without_conditions_it_is_the_calm_task(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No wind, no payload, and a source that never sags:
-    the calm task's states over two seconds, at float64.
+    """Without wind and payload the states are the calm task's over two seconds, at float64.
+
+    The source never sags.
     """
     if goal == "Hover":  # which has no rotor drag in calm
         monkeypatch.setattr(rough, "CRAZYFLIE_AIR", CRAZYFLIE_AIR._replace(drag_xy=0.0, drag_z=0.0))
@@ -91,8 +93,9 @@ def test_without_conditions_it_is_the_calm_task(goal: str, monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("float64")
 def test_a_step_is_that_of_the_equations_as_matrices() -> None:
-    """Vehicle and payload as one rigid body, drag in the wind,
-    rotors below the battery's full speed: by DOP853.
+    """A step agrees with one rigid body of vehicle and payload, solved by DOP853.
+
+    It has drag in the wind, and rotors below the battery's full speed.
     """
     task = build("Hover", "float64")
     params = task.sample_params(jax.random.key(1), SPLITS[0])
@@ -111,15 +114,15 @@ def test_a_step_is_that_of_the_equations_as_matrices() -> None:
     extra, place = conditions.payload.mass, np.array(conditions.payload[1:])
     total_mass, centre = mass + extra, extra / (mass + extra) * place
 
-    def parallel(weight: float, offset: np.ndarray) -> np.ndarray:
+    def parallel_axes(weight: float, offset: np.ndarray) -> np.ndarray:
         return weight * (offset @ offset * np.eye(3) - np.outer(offset, offset))
 
-    inertia = np.diag(moments) + parallel(mass, -centre) + parallel(extra, place - centre)
+    inertia = np.diag(moments) + parallel_axes(mass, -centre) + parallel_axes(extra, place - centre)
     k, c, lag = (float(value) for value in airframe[1:4])
     rotors = np.array(start.calm.rotors)
     # The battery: P = V I, V = U - R I, of the rotors at the start of the step.
     power = c / battery.EFFICIENCY * k * (rotors**3).sum() + battery.ELECTRONICS
-    inner, resistance = float(battery.open_circuit(0.2)), battery.SERIES_RESISTANCE
+    inner, resistance = float(battery.open_circuit_voltage(0.2)), battery.SERIES_RESISTANCE
     volts = inner - resistance * np.roots([resistance, -inner, power]).real.min()
     assert volts < battery.RATED_VOLTAGE
     command = 0.5 * (action + 1) * dynamics.ROTOR_SPEED_LIMIT * volts / battery.RATED_VOLTAGE
@@ -211,14 +214,15 @@ def test_measures_tell_the_conditions() -> None:
     assert all(abs(speed - mean) < 4 * 0.34 * mean for speed in speeds)
     assert len(set(speeds)) == len(speeds)
     charge = float(env.unwrapped.params.conditions.charge)
-    rested = float(battery.open_circuit(charge))
+    rested = float(battery.open_circuit_voltage(charge))
     assert all(rested - 0.8 < v < rested for v in volts)
 
 
 @pytest.mark.usefixtures("float64")
 def test_the_observer_finds_a_force_and_a_torque() -> None:
-    """A constant push, wind, and a payload aside that turns:
-    to what Newton says, after some time constants.
+    """The observer finds what Newton says of a push, wind, and a payload aside that turns.
+
+    The push is constant; it is found after some time constants.
 
     Rotors give 1.21 of the weight, so that what the model expects counts too.
     """

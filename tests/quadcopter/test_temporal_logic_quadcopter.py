@@ -1,5 +1,6 @@
-"""TemporalLogicQuadcopter against a plain evaluator of robustness over whole traces,
-and the family's other flights.
+"""Check TemporalLogicQuadcopter against robustness over whole traces, and other flights.
+
+A plain evaluator computes the robustness; the flights are the family's.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def plain_values(place: Any, params: Any) -> dict[str, float]:
 
 
 def test_returns_are_final_robustness_of_whole_traces() -> None:
-    """Episodes of the pilot at float64, every specification:
-    rewards telescope, and success is satisfaction.
+    """Rewards of the pilot's episodes telescope, and success is satisfaction.
+
+    Every specification is played at float64.
     """
     env, player = TaskEnv(CARD.build(dtype="float64"), split="test"), SpecificationPilot()
     act = jax.jit(player.act)
@@ -91,8 +93,9 @@ def test_returns_are_final_robustness_of_whole_traces() -> None:
 
 
 def test_a_step_is_ten_steps_of_waypoints_by_rates() -> None:
-    """The same vehicle under the same thrust and rates,
-    in the task whose dynamics are tested against SciPy.
+    """The vehicle moves as under the same thrust and rates in waypoints.
+
+    That task's dynamics are tested against SciPy.
     """
     task = CARD.build(dtype="float64")
     waypoint_task = card("QuadcopterWaypointsRates-v0").build(dtype="float64")

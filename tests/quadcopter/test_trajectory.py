@@ -31,7 +31,7 @@ def entry(tree: Any, i: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[i], tree)
 
 
-def sampled(path: Any, times: np.ndarray) -> np.ndarray:
+def sample_positions(path: Any, times: np.ndarray) -> np.ndarray:
     """Places ``(times, 3)`` at float64, from the definition."""
     return np.stack(
         [float(a.amplitude) * np.sin(float(a.rate) * times + float(a.phase)) for a in path], 1
@@ -43,7 +43,7 @@ def test_each_shape_is_as_frequent_and_what_its_name_says(starts: Any) -> None:
     times = np.linspace(0, 10, 50)
     for i in range(600):
         path = entry(starts.params.path, i)
-        x, y, _ = sampled(path, times).T
+        x, y, _ = sample_positions(path, times).T
         if path.z.amplitude == 0:
             counts["eight"] += 1
             a = float(path.x.amplitude)
@@ -62,11 +62,15 @@ def test_speed_never_passes_the_top_speed_and_derivatives_are_derivatives(starts
     times, step = np.linspace(0, 20, 2000), 1e-5
     for i in range(100):
         path = entry(starts.params.path, i)
-        velocity = (sampled(path, times + step) - sampled(path, times - step)) / (2 * step)
+        velocity = (sample_positions(path, times + step) - sample_positions(path, times - step)) / (
+            2 * step
+        )
         assert np.linalg.norm(velocity, axis=1).max() <= trajectory.TOP_SPEED + 1e-4
         assert np.linalg.norm(velocity, axis=1).max() > 0.4
         second = (
-            sampled(path, times + 1e-3) - 2 * sampled(path, times) + sampled(path, times - 1e-3)
+            sample_positions(path, times + 1e-3)
+            - 2 * sample_positions(path, times)
+            + sample_positions(path, times - 1e-3)
         ) / 1e-6
         for axis, (v, a) in enumerate(zip(velocity.T, second.T, strict=True)):
             np.testing.assert_allclose(path[axis].velocity(times), v, atol=2e-4)
@@ -87,20 +91,20 @@ def test_preview_shows_where_the_reference_will_be(task: Any, starts: Any) -> No
     state = state._replace(steps=np.int32(321))
     observation = np.asarray(task.observation(state, None, params))
     body = state.vehicle.body
-    ahead = sampled(params.path, 3.21 + np.array(PREVIEW)) - [body.x, body.y, body.z]
+    ahead = sample_positions(params.path, 3.21 + np.array(PREVIEW)) - [body.x, body.y, body.z]
     np.testing.assert_allclose(observation[:18].reshape(6, 3), ahead, atol=1e-5)
     slip = (
-        sampled(params.path, np.array([3.21 + 1e-5]))
-        - sampled(params.path, np.array([3.21 - 1e-5]))
+        sample_positions(params.path, np.array([3.21 + 1e-5]))
+        - sample_positions(params.path, np.array([3.21 - 1e-5]))
     )[0] / 2e-5
     np.testing.assert_allclose(observation[18:21], slip - [body.vx, body.vy, body.vz], atol=1e-4)
 
 
 def test_reward_success_and_loss(task: Any, starts: Any) -> None:
     state, params = entry(starts.state, 3), entry(starts.params, 3)
-    x, y, z = sampled(params.path, np.zeros(1))[0]
+    x, y, z = sample_positions(params.path, np.zeros(1))[0]
 
-    def beside(error: float, mean_error: float = 0.0) -> Any:
+    def state_beside(error: float, mean_error: float = 0.0) -> Any:
         body = state.vehicle.body._replace(
             x=np.float32(x + error), y=np.float32(y), z=np.float32(z)
         )
@@ -109,11 +113,13 @@ def test_reward_success_and_loss(task: Any, starts: Any) -> None:
         )
 
     for error, expected in ((0.0, 1.0), (0.1, 0.5), (0.3, 0.1)):
-        reward = task.reward(state, np.zeros(4, np.float32), beside(error), None, params)
+        reward = task.reward(state, np.zeros(4, np.float32), state_beside(error), None, params)
         assert float(reward) == pytest.approx(expected, abs=1e-4)
-    assert bool(task.info(beside(0.0, 0.04), params)["success"])
-    assert not bool(task.info(beside(0.0, 0.06), params)["success"])
-    assert not task.terminal(beside(1.49), None, params)
-    assert task.terminal(beside(1.51), None, params)
-    assert "1.5 m" in task.why_over(beside(1.51), params, {})
-    assert not starts.state.mean_error.min() < trajectory.LOST  # nothing is proven at the start
+    assert bool(task.info(state_beside(0.0, 0.04), params)["success"])
+    assert not bool(task.info(state_beside(0.0, 0.06), params)["success"])
+    assert not task.terminal(state_beside(1.49), None, params)
+    assert task.terminal(state_beside(1.51), None, params)
+    assert "1.5 m" in task.why_over(state_beside(1.51), params, {})
+    assert (
+        not starts.state.mean_error.min() < trajectory.LOST_DISTANCE
+    )  # nothing is proven at the start

@@ -1,5 +1,6 @@
-"""Vision: pictures are what solid geometry says,
-the pilot flies by them alone, the autopilot does as it is told.
+"""Check Vision against solid geometry, and its pilot and autopilot.
+
+The pilot flies by pictures alone, and the autopilot does as it is told.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import numpy as np
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody
@@ -21,7 +21,6 @@ from rlbench_suite.envs.quadcopter.sensing import onboard_camera
 from rlbench_suite.envs.quadcopter.sensing.onboard_camera import COLUMNS, PIXEL, ROWS
 from rlbench_suite.envs.quadcopter.tasks import vision
 
-TEST = ContextSource(np.int32(1), np.int32(-1))
 AWAY = (0.0, 0.0, -50.0)
 """A place under the floor, where nothing is seen."""
 SKY = int(255 * onboard_camera.SKY)
@@ -38,7 +37,7 @@ def body(
     return RigidBody(*(np.float32(value) for value in (x, y, z, *turn, *(0.0,) * 6)))
 
 
-def about(axis: int, angle: float) -> tuple[float, ...]:
+def turn_about(axis: int, angle: float) -> tuple[float, ...]:
     """The quaternion of a turn (rad) about x, y or z."""
     turn = [math.cos(angle / 2), 0.0, 0.0, 0.0]
     turn[1 + axis] = math.sin(angle / 2)
@@ -54,17 +53,18 @@ def look(
     return np.asarray(onboard_camera.picture(of, ball, radius, pillars, 0.1))
 
 
-def red(image: np.ndarray) -> np.ndarray:
+def is_red(image: np.ndarray) -> np.ndarray:
     return np.asarray(vision.is_like(image, onboard_camera.RED))
 
 
-def blue(image: np.ndarray) -> np.ndarray:
+def is_blue(image: np.ndarray) -> np.ndarray:
     return np.asarray(vision.is_like(image, onboard_camera.BLUE))
 
 
 def directions() -> np.ndarray:
-    """Unit vectors through the middles of pixels, ``(24, 32, 3)``,
-    body frame; written out from the field of view.
+    """Return unit vectors through the middles of pixels, ``(24, 32, 3)``, body frame.
+
+    They are written out from the field of view.
     """
     rows, columns = np.indices((ROWS, COLUMNS))
     slope = 2 * math.tan(math.radians(45)) / COLUMNS
@@ -76,14 +76,12 @@ def directions() -> np.ndarray:
     "place", [(2.0, 0.0, 1.0), (1.2, 0.6, 1.3), (3.0, -1.5, 0.4), (0.9, 0.0, 1.0)]
 )
 def test_a_ball_covers_the_cone_that_touches_it(place: tuple[float, float, float]) -> None:
-    """A ray meets a sphere of radius r at distance d
-    where it is within asin(r / d) of its middle.
-    """
+    """A ray meets a sphere of radius r at distance d within asin(r / d) of its middle."""
     radius = 0.3
     middle = np.array(place) - (0, 0, 1)
     away = np.linalg.norm(middle)
     angle = np.arccos(np.clip(directions() @ middle / away, -1, 1))
-    covered = red(look(body(), place, radius))
+    covered = is_red(look(body(), place, radius))
     np.testing.assert_array_equal(covered, angle < math.asin(radius / away))
     assert covered.any()
     # Straight ahead its outline is a circle, of slope tan(asin(r / d)).
@@ -94,8 +92,9 @@ def test_a_ball_covers_the_cone_that_touches_it(place: tuple[float, float, float
 
 @pytest.mark.parametrize("place", [(1.5, 0.0), (1.0, 0.5), (2.5, -1.0)])
 def test_a_pillar_covers_the_wedge_that_touches_it(place: tuple[float, float]) -> None:
-    """A level camera shows it in columns within asin(r / d) of its bearing,
-    above the floor it stands on.
+    """A level camera shows a pillar in columns within asin(r / d) of its bearing.
+
+    It is seen above the floor it stands on.
     """
     ways = directions()
     bearing = np.abs(np.arctan2(ways[..., 1], ways[..., 0]) - math.atan2(place[1], place[0]))
@@ -105,16 +104,17 @@ def test_a_pillar_covers_the_wedge_that_touches_it(place: tuple[float, float]) -
     across = away * np.sin(bearing)
     depth = away * np.cos(bearing) - np.sqrt(np.maximum(0.1**2 - across**2, 0))
     standing = 1 + depth * level[..., 2] > 0
-    covered = blue(look(body(), pillars=(place,)))
+    covered = is_blue(look(body(), pillars=(place,)))
     np.testing.assert_array_equal(covered, within & standing)
     assert covered.any()
 
 
 def test_depths_lie_on_the_surfaces() -> None:
-    """Along each ray as far as it says: on the sphere,
-    on the cylinder, on the floor; nearer points are not.
+    """A point along each ray at its depth is on the sphere, the cylinder or the floor.
+
+    Nearer points are not.
     """
-    of = body(0.3, -0.2, 1.4, about(1, 0.2))
+    of = body(0.3, -0.2, 1.4, turn_about(1, 0.2))
     rays = onboard_camera.rays_of(of)
     here = np.array([0.3, -0.2, 1.4])
     ways = np.stack([np.asarray(component, np.float64) for component in rays], -1)
@@ -140,20 +140,19 @@ def test_depths_lie_on_the_surfaces() -> None:
 
 def test_the_nearer_hides_the_farther() -> None:
     ball, pillar = (2.0, 0.0, 1.0), ((1.0, 0.0),)
-    alone = red(look(body(), ball))
+    alone = is_red(look(body(), ball))
     assert (
-        red(look(body(), ball, pillars=pillar)) == (alone & ~blue(look(body(), pillars=pillar)))
+        is_red(look(body(), ball, pillars=pillar))
+        == (alone & ~is_blue(look(body(), pillars=pillar)))
     ).all()
-    before = red(look(body(), (1.0, 0.0, 1.0), pillars=((2.0, 0.0),)))
-    np.testing.assert_array_equal(before, red(look(body(), (1.0, 0.0, 1.0))))
-    assert not red(look(body(), (-2.0, 0.0, 1.0))).any()  # behind the camera
-    assert not red(look(body(), (2.0, 0.0, -1.0))).any()  # under the floor
+    before = is_red(look(body(), (1.0, 0.0, 1.0), pillars=((2.0, 0.0),)))
+    np.testing.assert_array_equal(before, is_red(look(body(), (1.0, 0.0, 1.0))))
+    assert not is_red(look(body(), (-2.0, 0.0, 1.0))).any()  # behind the camera
+    assert not is_red(look(body(), (2.0, 0.0, -1.0))).any()  # under the floor
 
 
 def test_floor_tiles_are_one_metre_and_the_horizon_is_where_the_pitch_says() -> None:
-    """Brightness of floor points is light or dark
-    by the parity of their tiles, away from their edges.
-    """
+    """Floor points are light or dark by the parity of their tiles, away from their edges."""
     of = body(0.35, 0.2, 0.8)
     image, ways = look(of)[..., 0], directions()
     down = ways[..., 2] < 0
@@ -171,7 +170,7 @@ def test_floor_tiles_are_one_metre_and_the_horizon_is_where_the_pitch_says() -> 
     np.testing.assert_array_equal(image[inside] > 255 * onboard_camera.FLOOR, light[inside])
     # Level: the sky is the upper half. Nose down by 0.2 rad: all whose slope is above tan 0.2.
     np.testing.assert_array_equal(image == SKY, np.indices(image.shape)[0] < ROWS / 2)
-    pitched = look(body(turn=about(1, 0.2)))[..., 0]
+    pitched = look(body(turn=turn_about(1, 0.2)))[..., 0]
     slope = (11.5 - np.arange(ROWS)) * PIXEL
     np.testing.assert_array_equal((pitched == SKY).all(1), slope > math.tan(0.2))
 
@@ -183,13 +182,14 @@ def test_a_turn_of_the_vehicle_is_the_opposite_turn_of_the_world(axis: int, angl
     cosine, sine = math.cos(angle), math.sin(angle)
     first, second = [i for i in range(3) if i != axis]
     sine = -sine if axis == 1 else sine
-    moved = middle.copy()
-    moved[first] = cosine * middle[first] - sine * middle[second]
-    moved[second] = sine * middle[first] + cosine * middle[second]
+    turned_middle = middle.copy()
+    turned_middle[first] = cosine * middle[first] - sine * middle[second]
+    turned_middle[second] = sine * middle[first] + cosine * middle[second]
     high = np.array([0.0, 0.0, 5.0])
-    straight = red(look(body(z=5.0), tuple(middle + high)))
+    straight = is_red(look(body(z=5.0), tuple(middle + high)))
     np.testing.assert_array_equal(
-        red(look(body(z=5.0, turn=about(axis, angle)), tuple(moved + high))), straight
+        is_red(look(body(z=5.0, turn=turn_about(axis, angle)), tuple(turned_middle + high))),
+        straight,
     )
     assert straight.sum() > 10
 
@@ -238,7 +238,7 @@ def test_the_autopilot_flies_as_told_whatever_its_heading(task: Any, starts: Any
     assert (np.abs(np.angle(facing * np.exp(-1j * now))) < 0.25).all()
 
 
-def moved(start: Any, place: Any, reached: int = 0) -> Any:
+def move_vehicle(start: Any, place: Any, reached: int = 0) -> Any:
     x, y, z = (np.float32(value) for value in place)
     vehicle = start.state.vehicle
     body = vehicle.body._replace(x=x, y=y, z=z)
@@ -249,10 +249,10 @@ def test_progress_is_metres_nearer_and_every_crash_costs_the_same(task: Any, sta
     p, action = start.params, np.zeros(4, np.float32)
     goal = np.array([p.x[0], p.y[0], p.z[0]], np.float64)
     direction = -goal / np.linalg.norm(goal)  # towards the origin: clear of pillars
-    stops = [moved(start, goal + distance * direction) for distance in (1.2, 1.0, 0.5)]
+    stops = [move_vehicle(start, goal + distance * direction) for distance in (1.2, 1.0, 0.5)]
     total = sum(float(task.reward(a, action, b, None, p)) for a, b in pairwise(stops))
     assert total == pytest.approx(0.7, abs=1e-5)
-    there = moved(start, goal + 0.3 * direction, reached=1)
+    there = move_vehicle(start, goal + 0.3 * direction, reached=1)
     assert float(task.reward(stops[-1], action, there, None, p)) == pytest.approx(1 + 0.2, abs=1e-5)
     crashes = {
         "pillar": (p.pillar_x[0] + 0.1, p.pillar_y[0] + 0.1, 1.0),
@@ -260,28 +260,29 @@ def test_progress_is_metres_nearer_and_every_crash_costs_the_same(task: Any, sta
         "lost": (0.0, 6.1, 1.0),
     }
     for place in crashes.values():
-        crash = moved(start, place)
+        crash = move_vehicle(start, place)
         assert task.terminal(crash, None, p)
         assert float(task.reward(stops[0], action, crash, None, p)) == pytest.approx(
             1.2 - vision.CRASH, abs=1e-5
         )
     assert not task.terminal(
-        moved(start, (p.pillar_x[0] + 0.13, p.pillar_y[0] + 0.13, 1.0)), None, p
+        move_vehicle(start, (p.pillar_x[0] + 0.13, p.pillar_y[0] + 0.13, 1.0)), None, p
     )
 
 
 def test_the_pilot_sees_only_what_is_observed(task: Any, start: Any) -> None:
-    """The same observation, another truth: the same action;
-    a ball on the left: a turn to the left; none: a search.
+    """The same observation of another state leads to the same action.
+
+    A ball on the left makes it turn left, and without a ball it searches.
     """
     pilot = reference_player(task)
     memory, key = pilot.initial(start.params), jax.random.key(0)
     p = start.params
 
-    def acts(state: Any, observation: Any, params: Any) -> np.ndarray:
+    def action_of(state: Any, observation: Any, params: Any) -> np.ndarray:
         return np.asarray(pilot.act(memory, View(observation, None, state, params), key)[0])
 
-    def observed(bearing: float) -> Any:
+    def observe_ball(bearing: float) -> Any:
         at = (3 * math.cos(bearing), 3 * math.sin(bearing), 1.2)
         params = p._replace(
             **{name: np.full(4, value, np.float32) for name, value in zip("xyz", at, strict=True)},
@@ -296,19 +297,21 @@ def test_the_pilot_sees_only_what_is_observed(task: Any, start: Any) -> None:
         state = start.state._replace(vehicle=start.state.vehicle._replace(body=level))
         return task.observation(state, None, params)
 
-    left, right, behind = observed(0.4), observed(-0.4), observed(3.0)
+    left, right, behind = observe_ball(0.4), observe_ball(-0.4), observe_ball(3.0)
     other_params = p._replace(x=-p.x, pillar_y=p.pillar_y + 1)
     np.testing.assert_array_equal(
-        acts(start.state, left, p), acts(moved(start, (1, 1, 1), 3), left, other_params)
+        action_of(start.state, left, p),
+        action_of(move_vehicle(start, (1, 1, 1), 3), left, other_params),
     )
-    assert acts(start.state, left, p)[3] == pytest.approx(2.5 * 0.4 / 2, abs=2.5 * PIXEL / 2)
-    assert acts(start.state, right, p)[3] == pytest.approx(-2.5 * 0.4 / 2, abs=2.5 * PIXEL / 2)
-    assert acts(start.state, behind, p)[3] == 1
+    assert action_of(start.state, left, p)[3] == pytest.approx(2.5 * 0.4 / 2, abs=2.5 * PIXEL / 2)
+    assert action_of(start.state, right, p)[3] == pytest.approx(-2.5 * 0.4 / 2, abs=2.5 * PIXEL / 2)
+    assert action_of(start.state, behind, p)[3] == 1
 
 
 def test_the_reference_needs_its_camera(task: Any) -> None:
-    """With it nine in ten episodes succeed;
-    with the picture blacked out none does: nothing else tells the way.
+    """With its camera nine in ten episodes succeed, and with a black picture none does.
+
+    So nothing else tells the way.
     """
     pilot = reference_player(task)
     flights = play(task, pilot, range(32), split="test")
@@ -335,7 +338,7 @@ def test_words_and_picture(task: Any, start: Any) -> None:
     params = start.params._replace(x=np.full(4, 2, np.float32), y=np.full(4, 0, np.float32))
     words = task.describe(ahead, params)
     image = np.asarray(task.camera(ahead, params))
-    assert words.count("R") - 1 == red(image).sum() > 0  # one R explains the letters
+    assert words.count("R") - 1 == is_red(image).sum() > 0  # one R explains the letters
     assert "Height 1.200 m" in words
     picture = task.draw(ahead, params)
     assert picture.shape == task.picture_shape

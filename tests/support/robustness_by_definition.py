@@ -12,7 +12,7 @@ from rlbench_suite.envs.shared.temporal_logic.formula import (
     Or,
     Until,
 )
-from rlbench_suite.envs.shared.temporal_logic.monitor import NEVER
+from rlbench_suite.envs.shared.temporal_logic.monitor import MIN_ROBUSTNESS
 
 Trace = dict[str, list[float]]
 """Values of each predicate, one a sample."""
@@ -33,7 +33,7 @@ def robustness(formula: Formula, trace: Trace, t: int = 0) -> float:  # noqa: PL
         case Always(operand, samples):
             last = end if samples is None else t + samples
             if last > end:
-                return NEVER  # the stay is not over: not satisfied yet
+                return MIN_ROBUSTNESS  # the stay is not over: not satisfied yet
             return min(robustness(operand, trace, s) for s in range(t, last + 1))
         case Eventually(operand, samples):
             last = end if samples is None else min(end, t + samples)

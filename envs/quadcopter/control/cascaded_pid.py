@@ -1,5 +1,4 @@
-"""The cascaded PID controller that most users of gym-pybullet-drones fly with,
-for Crazyflie 2.x vehicles.
+"""The cascaded PID controller that most users of gym-pybullet-drones fly Crazyflie 2.x with.
 
 A PID law on position gives a force. Its part along the body's z axis is the thrust; its direction
 is the desired attitude. A PID law on attitude gives torques in units of the firmware's pulse width,
@@ -21,12 +20,22 @@ import jax.numpy as jnp
 from ..physics.rigid_body import RigidBody, Scalar, rotation_matrix
 from ..physics.vehicles import RPM, Four, Vehicle
 
-FORCE_P, FORCE_I, FORCE_D = (0.4, 0.4, 1.25), (0.05, 0.05, 0.05), (0.2, 0.2, 0.5)
-"""N/m, N/(m s), N s/m along x, y, z."""
-TORQUE_P, TORQUE_I, TORQUE_D = (7e4, 7e4, 6e4), (0.0, 0.0, 500.0), (2e4, 2e4, 1.2e4)
-"""Pulse width by attitude error, its integral, and rate (s)."""
-PULSE_SLOPE, PULSE_OFFSET = 0.2685, 4070.3
-"""RPM"""
+FORCE_P = (0.4, 0.4, 1.25)
+"""N/m along x, y, z: force by position error."""
+FORCE_I = (0.05, 0.05, 0.05)
+"""N/(m s) along x, y, z: force by the integral of the position error."""
+FORCE_D = (0.2, 0.2, 0.5)
+"""N s/m along x, y, z: force by velocity."""
+TORQUE_P = (7e4, 7e4, 6e4)
+"""Pulse width about x, y, z by attitude error."""
+TORQUE_I = (0.0, 0.0, 500.0)
+"""Pulse width about x, y, z by the integral of the attitude error (s)."""
+TORQUE_D = (2e4, 2e4, 1.2e4)
+"""Pulse width about x, y, z by the rate of the attitude error (1/s)."""
+PULSE_SLOPE = 0.2685
+"""RPM of a rotor for a unit of pulse width."""
+PULSE_OFFSET = 4070.3
+"""RPM of a rotor at pulse width zero."""
 PULSE_RANGE = (20_000.0, 65_535.0)
 TORQUE_LIMIT = 3200.0
 MIXER = ((-0.5, -0.5, -1.0), (-0.5, 0.5, 1.0), (0.5, 0.5, -1.0), (0.5, -0.5, 1.0))
@@ -50,9 +59,9 @@ class Memory(NamedTuple):
     yaw: Any
 
 
-def forget(zero: Scalar = 0.0) -> Memory:
-    """Return the memory of a controller that starts; ``zero`` gives the dtype."""
-    return Memory(*(zero,) * 9)
+def initial_memory() -> Memory:
+    """Return the memory of a controller that starts."""
+    return Memory(*(0.0,) * 9)
 
 
 def command(
@@ -63,8 +72,9 @@ def command(
     period: float,
     gravity: float,
 ) -> tuple[Four, Memory]:
-    """Return rotor speeds (rad/s) that bring the body to ``goal`` (m) at rest,
-    nose along x; called every ``period`` s.
+    """Return rotor speeds (rad/s) that bring the body to rest at ``goal`` (m), nose along x.
+
+    It is called every ``period`` s.
     """
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = rotation_matrix(body)
 

@@ -1,5 +1,4 @@
-"""A disturbance observer: it estimates the forces
-and torques on a vehicle that do not come from its own rotors.
+"""A disturbance observer for the forces and torques that do not come from a vehicle's own rotors.
 
 Velocity and angular velocity change by the rotors' forces, which a model computes from their
 speeds, and by everything else: wind, a weight that the model does not have, a centre of mass
@@ -57,9 +56,7 @@ def initial_estimate() -> Observed:
 
 
 def observe(observed: Observed, vehicle: Quadcopter, airframe: Airframe, share: Rates) -> Observed:
-    """Return the estimate one step later,
-    moved towards the measurement by a ``share`` in (0, 1].
-    """
+    """Return the next estimate, moved towards the measurement by a ``share`` in (0, 1]."""
     thrust, tx, ty, tz = dynamics.thrust_and_torques(
         dynamics.rotor_forces(vehicle.rotors, airframe), airframe
     )

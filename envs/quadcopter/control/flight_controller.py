@@ -1,5 +1,6 @@
-"""A flight controller inside the vehicle: it turns commanded places,
-velocities or body rates into rotor commands.
+"""A flight controller inside the vehicle.
+
+It turns commanded places, velocities or body rates into rotor commands.
 
 The controller is a cascade of proportional laws, each of which sets the next one's goal::
 
@@ -70,8 +71,9 @@ class Velocity(NamedTuple):
 
 
 def towards_place(body: RigidBody, x: Scalar, y: Scalar, z: Scalar) -> Velocity:
-    """Return the velocity to a place ``(x, y, z)`` m away (world frame);
-    the nose turns to the world's x axis.
+    """Return the velocity to a place ``(x, y, z)`` m away (world frame).
+
+    The nose turns to the world's x axis.
     """
     rotation = rotation_matrix(body)
     yaw = jnp.arctan2(rotation[3], rotation[0])
@@ -101,15 +103,17 @@ def towards_velocity(
 
 
 def assumed_airframe(hover: Scalar) -> Airframe:
-    """Return the vehicle that the controller assumes:
-    the nominal one, hovering at this rotor speed (rad/s).
+    """Return the vehicle that the controller assumes: the nominal one with this hover speed.
+
+    The hover speed is that of a rotor (rad/s).
     """
     return NOMINAL._replace(thrust_coefficient=0.25 * dynamics.MASS * GRAVITY / (hover * hover))
 
 
 def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, airframe: Airframe) -> jax.Array:
-    """Return rotor commands ``(4,)`` in [-1, 1] that lead to body rates,
-    for a vehicle with these constants.
+    """Return rotor commands ``(4,)`` in [-1, 1] that lead to body rates.
+
+    They suit a vehicle with the constants of ``airframe``.
     """
     body, (mass, jx, jy, jz) = vehicle.body, airframe.inertia
     wx, wy, wz = body.wx, body.wy, body.wz
@@ -124,8 +128,7 @@ def towards_body_rates(vehicle: Quadcopter, goal: BodyRates, airframe: Airframe)
 def prioritise_tilt(
     rotors: Rotors, airframe: Airframe, thrust: Scalar, tx: Scalar, ty: Scalar, tz: Scalar
 ) -> Rotors:
-    """Return rotor thrusts (N) that come as near to a thrust (N)
-    and torques (N m) as motors can in one step.
+    """Return the rotor thrusts (N) nearest to a thrust (N) and torques (N m) in one step.
 
     If rotors cannot give everything, thrust yields to roll and pitch, and yaw yields to all.
     ``rotors`` are their speeds now (rad/s).
@@ -137,8 +140,8 @@ def prioritise_tilt(
     highest = [coefficient * (decay * speed + rise) ** 2 for speed in rotors]
 
     tilting = dynamics.allocate(0.0, tx, ty, 0.0, airframe)
-    low = _largest([bound - force for bound, force in zip(lowest, tilting, strict=True)])
-    high = _smallest([bound - force for bound, force in zip(highest, tilting, strict=True)])
+    low = _maximum([bound - force for bound, force in zip(lowest, tilting, strict=True)])
+    high = _minimum([bound - force for bound, force in zip(highest, tilting, strict=True)])
     # If low exceeds high, rotors cannot even give roll and pitch; both ends then miss by the same
     # amount.
     mean_force = jnp.where(low > high, 0.5 * (low + high), jnp.clip(0.25 * thrust, low, high))
@@ -147,10 +150,10 @@ def prioritise_tilt(
     signs = (-1.0, 1.0, -1.0, 1.0)
     down = [bound - force for bound, force in zip(lowest, pushing, strict=True)]
     up = [bound - force for bound, force in zip(highest, pushing, strict=True)]
-    low = _largest(
+    low = _maximum(
         [low if sign > 0 else -high for sign, low, high in zip(signs, down, up, strict=True)]
     )
-    high = _smallest(
+    high = _minimum(
         [high if sign > 0 else -low for sign, low, high in zip(signs, down, up, strict=True)]
     )
     turning = jnp.clip(
@@ -159,11 +162,11 @@ def prioritise_tilt(
     return Rotors(*(force + sign * turning for force, sign in zip(pushing, signs, strict=True)))
 
 
-def _largest(values: list[Scalar]) -> Scalar:
+def _maximum(values: list[Scalar]) -> Scalar:
     first, second, third, fourth = values
     return jnp.maximum(jnp.maximum(first, second), jnp.maximum(third, fourth))
 
 
-def _smallest(values: list[Scalar]) -> Scalar:
+def _minimum(values: list[Scalar]) -> Scalar:
     first, second, third, fourth = values
     return jnp.minimum(jnp.minimum(first, second), jnp.minimum(third, fourth))

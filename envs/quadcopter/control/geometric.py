@@ -1,5 +1,6 @@
-"""Geometric tracking control on SE(3),
-the reference player of the quadcopter tasks; it compensates the motors' lag.
+"""Geometric tracking control on SE(3), the reference player of the quadcopter tasks.
+
+It compensates the motors' lag.
 
 Position and velocity errors give a force, and the force gives the thrust and the direction of the
 body's z axis. The attitude error on SO(3) gives a torque that turns the axis there. Thrust and
@@ -27,13 +28,14 @@ from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, rotor_action
 from ..physics.rigid_body import GRAVITY, Scalar, rotation_matrix
 
-SLOWER = 3.0
+MIN_GAIN_RATIO = 3.0
 """Least ratio of the gains of attitude and position."""
 
 
 def make_pilot(task: Any, make: Callable[[Any], Any]) -> Any:
-    """Return the pilot that ``make`` makes for a task,
-    with what it needs under the task's conditions, if anything.
+    """Return the pilot that ``make`` makes for a task.
+
+    A task with conditions of its own gives the pilot what it needs under them.
     """
     return task.make_pilot(make) if hasattr(task, "make_pilot") else make(task)
 
@@ -46,8 +48,10 @@ def attitude_gains(sheet: DataSheet) -> tuple[float, float]:
     """
     lag = lag_ratio(sheet)
     return (
-        GeometricControl.tilt * min(1.0, lag, (sheet.turning() / SHIPPED.turning()) ** 0.5),
-        GeometricControl.yaw * min(1.0, lag, (sheet.yawing() / SHIPPED.yawing()) ** 0.5),
+        GeometricControl.tilt
+        * min(1.0, lag, (sheet.tilt_acceleration() / SHIPPED.tilt_acceleration()) ** 0.5),
+        GeometricControl.yaw
+        * min(1.0, lag, (sheet.yaw_acceleration() / SHIPPED.yaw_acceleration()) ** 0.5),
     )
 
 
@@ -57,8 +61,9 @@ def lag_ratio(sheet: DataSheet) -> float:
 
 
 class SetPoint(NamedTuple):
-    """Desired position, velocity and acceleration,
-    in the world frame and SI units; by default rest at the origin.
+    """Desired position, velocity and acceleration, in the world frame and SI units.
+
+    By default it is rest at the origin.
     """
 
     x: Scalar = 0.0
@@ -93,8 +98,9 @@ class GeometricControl(eqx.Module):
     least_thrust: Any = 0.8
     """Least thrust, relative to the weight: rotors that turn slowly cannot turn the vehicle."""
     height: Any = None
-    """rad/s: gain of the height, which does not wait for the attitude;
-    None for that of the position
+    """Gain of the height, rad/s; None for that of the position.
+
+    The height does not wait for the attitude.
     """
     sheet: DataSheet = eqx.field(static=True, default=SHIPPED)
 
@@ -104,19 +110,20 @@ class GeometricControl(eqx.Module):
         return make_pilot(task, cls.of)
 
     @classmethod
-    def of(cls, task: Any, **gains: Any) -> Self:
-        """Make control of the task's vehicle; ``gains``:
-        those of the shipped one, where they are not the defaults.
+    def for_vehicle(cls, task: Any, **gains: Any) -> Self:
+        """Make control of the task's vehicle.
 
-        Attitude follows no faster than rotors turn the vehicle, and position at most ``SLOWER``
-        times more slowly.
+        ``gains`` are those for the shipped vehicle, where they are not the defaults.
+
+        Attitude follows no faster than rotors turn the vehicle, and position at least
+        ``MIN_GAIN_RATIO`` times more slowly.
         """
         sheet: DataSheet = getattr(task, "sheet", SHIPPED)
         usual = cls(**gains)
         tilt, yaw = attitude_gains(sheet)
         tilt = min(usual.tilt, tilt)
         height = usual.height and usual.height * min(1.0, lag_ratio(sheet))
-        position, yaw = min(usual.position, tilt / SLOWER), min(usual.yaw, yaw)
+        position, yaw = min(usual.position, tilt / MIN_GAIN_RATIO), min(usual.yaw, yaw)
         return cls(position, tilt, yaw, usual.lean, usual.least_thrust, height, sheet)
 
     initial = no_memory
@@ -155,8 +162,9 @@ class GeometricControl(eqx.Module):
     def thrust_and_torques(
         self, state: Quadcopter, airframe: Airframe, goal: SetPoint
     ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-        """Return the thrust along body z (N) and the torques about body x,
-        y, z (N m) that lead to a set point.
+        """Return the thrust (N) and the torques (N m) that lead to a set point.
+
+        The thrust is along body z, the torques are about body x, y and z.
         """
         body = state.body
         mass, jx, jy, jz = airframe.inertia
@@ -209,8 +217,7 @@ def rotor_commands(
     limit: Scalar = dynamics.ROTOR_SPEED_LIMIT,
     arm: float = dynamics.ROTOR_ARM,
 ) -> jax.Array:
-    """Return commands ``(4,)`` in [-1,
-    1] by which rotors give this thrust (N) and torque (N m) after one step.
+    """Return commands ``(4,)`` in [-1, 1] that give this thrust (N) and torque (N m) in one step.
 
     ``limit`` (rad/s) is the rotor speed that the highest command gives, ``arm`` (m) that of
     ``dynamics.allocate``.
@@ -226,8 +233,9 @@ def compensate_lag(
     forces: Rotors,
     limit: Scalar = dynamics.ROTOR_SPEED_LIMIT,
 ) -> jax.Array:
-    """Return commands ``(4,)`` in [-1,
-    1] by which rotors reach these thrusts (N) after one step, against their lag.
+    """Return commands ``(4,)`` in [-1, 1] by which rotors reach these thrusts (N) in one step.
+
+    They compensate the rotors' lag.
 
     ``limit`` (rad/s) is the rotor speed that the highest command gives.
     """

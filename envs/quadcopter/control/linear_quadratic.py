@@ -1,5 +1,6 @@
-"""Hover by linear-quadratic control:
-the optimal linear feedback of the vehicle linearised about hover.
+"""Hover by linear-quadratic control.
+
+It is the optimal linear feedback of the vehicle linearised about hover.
 
 There are sixteen states (position, small angles, velocity, angular velocity, rotor speeds minus
 those of hover) and four commands. The gain solves the discrete-time Riccati equation at the task's
@@ -34,9 +35,10 @@ ACCEPTABLE_COMMAND = 500.0
 """rad/s: largest acceptable deviation of each command from hover."""
 
 
-def linearised() -> tuple[np.ndarray, np.ndarray]:
-    """Return ``A`` ``(16, 16)`` and ``B`` ``(16, 4)`` of ``s[k + 1] = A s[k] + B u[k]``,
-    exact for commands held a step.
+def linear_model() -> tuple[np.ndarray, np.ndarray]:
+    """Return ``A`` ``(16, 16)`` and ``B`` ``(16, 4)`` of ``s[k + 1] = A s[k] + B u[k]``.
+
+    They are exact for commands that are held over a step.
     """
     hover = np.sqrt(dynamics.MASS * GRAVITY / (4 * dynamics.THRUST_COEFFICIENT))
     slope = 2 * dynamics.THRUST_COEFFICIENT * hover  # N per rad/s
@@ -59,8 +61,9 @@ def linearised() -> tuple[np.ndarray, np.ndarray]:
 
 
 def riccati_gain(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Return the gain ``K`` of the optimal ``u = -K s``,
-    by iterating the Riccati recursion to its fixed point.
+    """Return the gain ``K`` of the optimal ``u = -K s``.
+
+    It iterates the Riccati recursion to its fixed point.
     """
     cost = q
     while True:
@@ -82,15 +85,16 @@ class LinearQuadraticControl(NamedTuple):
     def for_task(cls, task: Task[Any, Any]) -> LinearQuadraticControl:
         """Make the player with the gain of the nominal vehicle."""
         q, r = np.diag(ACCEPTABLE**-2.0), np.eye(4) * ACCEPTABLE_COMMAND**-2.0
-        return cls(riccati_gain(*linearised(), q, r).astype(task.dtype))
+        return cls(riccati_gain(*linear_model(), q, r).astype(task.dtype))
 
     def initial(self, params: Airframe) -> tuple[()]:
         """Return no memory."""
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return four rotor commands, shape ``(4,)``, in [-1,
-        1]; the player knows its own vehicle's hover speed.
+        """Return four rotor commands, shape ``(4,)``, in [-1, 1].
+
+        The player knows its own vehicle's hover speed.
         """
         state: Quadcopter = view.state
         body, hover = state.body, dynamics.hover_speed(view.params)

@@ -1,5 +1,6 @@
-"""Flight by commands that arrive late: a Smith predictor,
-and the vehicle's constants learned in flight.
+"""Flight by commands that arrive late.
+
+It is a Smith predictor that learns the vehicle's constants in flight.
 
 The pilot of the flight without latency acts on the state that the model predicts for the moment at
 which its command arrives: the commands under way are known. Where sensors are noisy, vehicle and
@@ -27,8 +28,10 @@ from ..physics.dynamics import STEP, Airframe, Quadcopter
 from ..physics.rigid_body import GRAVITY, Inertia, Scalar, body_z
 
 CONFIDENCE = (50 * GRAVITY**2, 1e5, 1e3)
-"""Weight of the data sheet, as a sum of squares: of acceleration ((m/s^2)^2), and of angular
-acceleration about x and y together and about z ((rad/s^2)^2).
+"""Weights of the data sheet against measurements, as sums of squares.
+
+They are those of acceleration ((m/s^2)^2), of angular acceleration about x and y together, and of
+angular acceleration about z ((rad/s^2)^2).
 """
 
 
@@ -74,7 +77,7 @@ class Learned(NamedTuple):
     yawing: Sums
 
     @classmethod
-    def nothing(cls) -> Learned:
+    def initial(cls) -> Learned:
         """Return the data sheet's constants."""
         still = (jnp.zeros(()),) * 3
         sums = (Sums(jnp.full((), weight), jnp.full((), weight)) for weight in CONFIDENCE)
@@ -110,8 +113,9 @@ class Learned(NamedTuple):
 
 
 def predicted_motion(vehicle: Quadcopter, sheet: DataSheet) -> Motion:
-    """Return a vehicle's velocities, and the accelerations
-    that its data sheet predicts at these rotor speeds.
+    """Return a vehicle's velocities and predicted accelerations.
+
+    The data sheet predicts the accelerations at the vehicle's rotor speeds.
     """
     body, airframe = vehicle.body, sheet.nominal
     mass, jx, jy, jz = airframe.inertia
@@ -130,8 +134,9 @@ def predicted_motion(vehicle: Quadcopter, sheet: DataSheet) -> Motion:
 
 @privileged_player
 class Predictor(eqx.Module):
-    """The reference player of flights with latency:
-    the pilot without it, on the predicted state.
+    """The reference player of flights with latency.
+
+    It is the pilot of the flight without latency, on the predicted state.
     """
 
     task: Any = eqx.field(static=True)
@@ -139,7 +144,7 @@ class Predictor(eqx.Module):
 
     def initial(self, params: Any) -> tuple[Learned, Any]:
         """Return the data sheet's constants, and the pilot's memory."""
-        return Learned.nothing(), self.pilot.initial(params)
+        return Learned.initial(), self.pilot.initial(params)
 
     def act(
         self, memory: tuple[Learned, Any], view: View, key: jax.Array

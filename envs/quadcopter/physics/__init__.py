@@ -1,3 +1,4 @@
-"""Physics of a quadcopter: rigid body, rotors, air,
-wind, battery, payload; it knows nothing of tasks.
+"""Physics of a quadcopter, without knowledge of tasks.
+
+It has a rigid body, rotors, air, wind, battery and payload.
 """

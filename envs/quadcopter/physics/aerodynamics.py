@@ -1,5 +1,6 @@
-"""Forces of the air besides thrust: ground effect of each rotor,
-rotor drag, and downwash from a vehicle above.
+"""Forces of the air besides thrust.
+
+They are the ground effect of each rotor, rotor drag, and downwash from a vehicle above.
 
 Coefficients are a vehicle's :class:`~.vehicles.Air`. The forms are those of gym-pybullet-drones
 (Panerati et al. 2021, arXiv:2103.02142, section III-C, eqs. 5 to 7).
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 from .rigid_body import RigidBody, Scalar, rotation_matrix
 from .vehicles import Air, Four
 
-LARGEST_GROUND_EFFECT = 4 / 15
+MAX_GROUND_EFFECT = 4 / 15
 """Largest ground effect, as a fraction of a rotor's thrust.
 
 Nearer to the ground it grows no more, as in the peer's code.
@@ -23,8 +24,9 @@ NEGLIGIBLE_DISTANCE = 10.0
 
 
 def rotor_heights(body: RigidBody, rotor_x: Four, rotor_y: Four) -> Four:
-    """Return the height of each rotor (m) above the ground z = 0,
-    given the places of the rotors on the body (m).
+    """Return the height of each rotor (m) above the ground z = 0.
+
+    ``rotor_x`` and ``rotor_y`` are the places of the rotors on the body (m).
     """
     rotation = rotation_matrix(body)
     r31, r32 = rotation[6], rotation[7]
@@ -37,14 +39,17 @@ def ground_effect(height: Scalar, air: Air) -> Scalar:
     The ground's influence follows a paraboloid as in Shi et al. 2019 (Neural Lander,
     arXiv:1811.08027): coefficient times (radius / (4 height))^2, and never more than 4 / 15.
     """
-    lowest = 0.25 * air.propeller_radius * jnp.sqrt(air.ground / LARGEST_GROUND_EFFECT)
+    lowest = 0.25 * air.propeller_radius * jnp.sqrt(air.ground / MAX_GROUND_EFFECT)
     ratio = 0.25 * air.propeller_radius / jnp.maximum(height, jnp.maximum(lowest, 1e-6))
     return air.ground * ratio * ratio
 
 
-def in_ground_effect(forces: Four, body: RigidBody, rotor_x: Four, rotor_y: Four, air: Air) -> Four:
-    """Return the thrust of each rotor (N) with ground effect;
-    a vehicle on its side or upside down gains nothing.
+def add_ground_effect(
+    forces: Four, body: RigidBody, rotor_x: Four, rotor_y: Four, air: Air
+) -> Four:
+    """Return the thrust of each rotor (N) with ground effect.
+
+    A vehicle on its side or upside down gains nothing.
     """
     upright = rotation_matrix(body)[8] > 0
     return tuple(
@@ -56,8 +61,7 @@ def in_ground_effect(forces: Four, body: RigidBody, rotor_x: Four, rotor_y: Four
 def rotor_drag(
     body: RigidBody, speeds: Four, air: Air, wind: tuple[Scalar, Scalar, Scalar] | None = None
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the drag (N, world frame) of rotors
-    at ``speeds`` (rad/s) in still air, or in a ``wind``.
+    """Return the drag (N, world frame) of rotors that turn at ``speeds`` (rad/s).
 
     The wind is the velocity of the air in the world frame (m/s). The force is linear in airspeed
     and in the sum of rotor speeds, with one coefficient across the rotors' plane and one along
@@ -82,8 +86,9 @@ def rotor_drag(
 
 
 def downwash(dx: Scalar, dy: Scalar, dz: Scalar, air: Air) -> Scalar:
-    """Return the force along world z (N, never positive)
-    on a vehicle from another that is (dx, dy, dz) m away.
+    """Return the downwash (N) on a vehicle from another that is (dx, dy, dz) m away.
+
+    The force is along world z and never positive.
 
     Only a vehicle above (dz > 0) pushes. The force is Gaussian across its axis; it widens and
     weakens downwards.

@@ -56,7 +56,7 @@ class Battery(NamedTuple):
     """V"""
 
 
-def open_circuit(charge: Scalar) -> Scalar:
+def open_circuit_voltage(charge: Scalar) -> Scalar:
     """Return the voltage (V) without a load, given the charge left."""
     return (
         3.685
@@ -74,10 +74,11 @@ def rotor_power(rotors: Rotors, airframe: Airframe) -> Scalar:
 
 
 def current(battery: Battery, power: Scalar) -> Scalar:
-    """Return the current (A) at which the cell gives this power (W),
-    or its greatest power if that is less.
+    """Return the current (A) at which the cell gives this power (W).
+
+    If the cell cannot give as much, it is the current of its greatest power.
     """
-    inner = open_circuit(battery.charge) - battery.polarisation
+    inner = open_circuit_voltage(battery.charge) - battery.polarisation
     discriminant = jnp.maximum(inner * inner - 4 * SERIES_RESISTANCE * power, 0)
     # The smaller root, in a form that does not subtract nearly equal numbers.
     return jnp.where(
@@ -90,19 +91,18 @@ def current(battery: Battery, power: Scalar) -> Scalar:
 def voltage(battery: Battery, power: Scalar) -> Scalar:
     """Return the terminal voltage (V) under a load of this power (W)."""
     drop = SERIES_RESISTANCE * current(battery, power)
-    return open_circuit(battery.charge) - battery.polarisation - drop
+    return open_circuit_voltage(battery.charge) - battery.polarisation - drop
 
 
 def full_speed(voltage: Scalar) -> Scalar:
-    """Return the rotor speed (rad/s) that the highest command gives
-    at this terminal voltage (V).
-    """
+    """Return the rotor speed (rad/s) of the highest command at this terminal voltage (V)."""
     return ROTOR_SPEED_LIMIT * jnp.minimum(voltage / RATED_VOLTAGE, 1)
 
 
 def discharge(battery: Battery, power: Scalar, duration: float) -> Battery:
-    """Return the cell after it gave this power (W)
-    for ``duration`` seconds; an empty cell stays empty.
+    """Return the cell after it gave this power (W) for ``duration`` seconds.
+
+    An empty cell stays empty.
     """
     amperes = current(battery, power)
     decay = math.exp(-duration / TIME_CONSTANT)

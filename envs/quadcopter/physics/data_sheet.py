@@ -1,5 +1,6 @@
-"""The data sheet of a vehicle: constants that a context may set,
-what follows from them, and what cannot fly.
+"""The data sheet of a vehicle.
+
+It has the constants that a context may set and what follows from them, and refuses what cannot fly.
 
 A vehicle is an X of four equal rotors under a rigid body. Each constant has a middle and a relative
 spread, within which an episode draws its value; geometry, full rotor speed and air are fixed.
@@ -22,15 +23,17 @@ from .vehicles import CRAZYFLIE_AIR, Air
 
 BANDS = 40
 """Bands of the mass, train and test in turn"""
-LEAST_THRUST_TO_WEIGHT = 1.2
-"""Least thrust by weight of the heaviest,
-weakest vehicle of a data sheet; below, no margin is left to turn.
+MIN_THRUST_TO_WEIGHT = 1.2
+"""Least thrust by weight of the heaviest and weakest vehicle of a data sheet.
+
+Below it no margin is left to turn.
 """
-QUICKEST = 60.0
-"""rad/s: largest change of angular velocity by full rotors in a step;
-the gyroscope measures 35 rad/s.
+MAX_RATE_CHANGE = 60.0
+"""Largest change of angular velocity by full rotors in a step, rad/s.
+
+The gyroscope measures 35 rad/s.
 """
-SLOWEST = 0.4
+MAX_RIGHTING_TIME = 0.4
 """s: longest time in which full rotors may turn the vehicle by 90 degrees, lag included."""
 
 
@@ -50,9 +53,10 @@ class DataSheet(NamedTuple):
     """Command at which the nominal vehicle hovers"""
 
     @property
-    def strongest(self) -> float:
-        """Largest acceleration by thrust and gravity (m/s^2),
-        of the lightest and strongest vehicle.
+    def max_acceleration(self) -> float:
+        """Largest acceleration by thrust and gravity (m/s^2).
+
+        It is that of the lightest and strongest vehicle.
         """
         mass = self.nominal.inertia.mass * (1 - self.spread.inertia.mass)
         return self._full_thrust(1) / mass + GRAVITY
@@ -65,17 +69,18 @@ class DataSheet(NamedTuple):
         )
 
     @property
-    def sideways(self) -> float:
-        """Acceleration (m/s^2) along the ground, at constant height,
-        of the heaviest and weakest vehicle.
+    def sideways_acceleration(self) -> float:
+        """Acceleration (m/s^2) along the ground of the heaviest and weakest vehicle.
+
+        Its height is constant.
         """
         return GRAVITY * math.sqrt(max(self.thrust_to_weight**2 - 1, 0.0))
 
-    def turning(self, side: int = 0) -> float:
-        """Return the angular acceleration (rad/s^2) about x or y,
-        the lesser, by two rotors at full speed.
+    def tilt_acceleration(self, side: int = 0) -> float:
+        """Return the angular acceleration (rad/s^2) about x or y by two rotors at full speed.
 
-        Of the nominal vehicle; with ``side`` 1 or -1 of the quickest or the slowest one.
+        It is the lesser of the two, and that of the nominal vehicle. With ``side`` 1 or -1 it is
+        that of the quickest or the slowest one.
         """
         moments = [
             moment * (1 - side * spread)
@@ -85,21 +90,23 @@ class DataSheet(NamedTuple):
         ]
         return 0.5 * self._full_thrust(side) * self.arm / max(moments)
 
-    def yawing(self) -> float:
-        """Return the angular acceleration (rad/s^2) of the nominal vehicle about z,
-        by two rotors at full speed.
+    def yaw_acceleration(self) -> float:
+        """Return the angular acceleration (rad/s^2) about z by two rotors at full speed.
+
+        It is that of the nominal vehicle.
         """
         return (
             0.5 * self._full_thrust(0) * self.nominal.torque_coefficient / self.nominal.inertia.jz
         )
 
     @property
-    def righting(self) -> float:
-        """Time (s) in which the slowest vehicle turns by 90 degrees and stops:
-        speed up, brake, and the rotors' lag.
+    def righting_time(self) -> float:
+        """Time (s) in which the slowest vehicle turns by 90 degrees and stops.
+
+        It is the time to speed up and to brake, and the rotors' lag.
         """
         lag = self.nominal.motor_time_constant * (1 + self.spread.motor_time_constant)
-        return lag + 2 * math.sqrt(0.5 * math.pi / self.turning(-1))
+        return lag + 2 * math.sqrt(0.5 * math.pi / self.tilt_acceleration(-1))
 
     def _full_thrust(self, side: int) -> float:
         coefficient = self.nominal.thrust_coefficient * (1 + side * self.spread.thrust_coefficient)
@@ -120,13 +127,13 @@ SHIPPED = DataSheet(
 def constants(sheet: DataSheet = SHIPPED) -> tuple[Constant, ...]:
     """Return the constants that a context may set, with the values of a data sheet."""
 
-    def sampled(
+    def sampled_constant(
         name: str, unit: str, middle: float, spread: float, meaning: str, bands: int = 0
     ) -> Constant:
         low, high = (float(f"{middle * (1 + sign * spread):.6g}") for sign in (-1, 1))
         return Constant(name, unit, low, high, meaning, bands=bands)
 
-    def fixed(name: str, unit: str, number: float, meaning: str) -> Constant:
+    def fixed_constant(name: str, unit: str, number: float, meaning: str) -> Constant:
         value = float(f"{number:.6g}")
         return Constant(name, unit, value, value, meaning, may_vary=False)
 
@@ -134,45 +141,47 @@ def constants(sheet: DataSheet = SHIPPED) -> tuple[Constant, ...]:
     (mass_spread, *sides), thrust_spread, torque_spread, lag_spread, _ = sheet.spread
     axes = zip("xyz", ("ahead", "left", "up"), moments, sides, strict=True)
     return (
-        sampled("mass", "kg", mass, mass_spread, "of everything that flies", BANDS),
+        sampled_constant("mass", "kg", mass, mass_spread, "of everything that flies", BANDS),
         *(
-            sampled(
+            sampled_constant(
                 f"inertia_{axis}", "kg m^2", moment, side, f"about the body's {axis} axis ({where})"
             )
             for axis, where, moment, side in axes
         ),
-        sampled(
+        sampled_constant(
             "thrust_coefficient",
             "N s^2",
             thrust,
             thrust_spread,
             "thrust of a rotor by its squared speed (rad/s)",
         ),
-        sampled(
+        sampled_constant(
             "torque_coefficient",
             "m",
             torque,
             torque_spread,
             "reaction torque of a rotor by its thrust",
         ),
-        sampled(
+        sampled_constant(
             "motor_time_constant", "s", lag, lag_spread, "lag of a rotor's speed behind its command"
         ),
-        fixed(
+        fixed_constant(
             "arm_length",
             "m",
             math.sqrt(2) * sheet.arm,
             "from the centre to a rotor; the rotors form an X",
         ),
-        fixed("rotor_speed_limit", "rad/s", sheet.speed_limit, "a rotor's full speed, command 1"),
-        fixed(
+        fixed_constant(
+            "rotor_speed_limit", "rad/s", sheet.speed_limit, "a rotor's full speed, command 1"
+        ),
+        fixed_constant(
             "drag_xy",
             "kg",
             sheet.air.drag_xy,
             "drag by airspeed and sum of rotor speeds, across the rotor axes",
         ),
-        fixed("drag_z", "kg", sheet.air.drag_z, "the same along the rotor axes"),
-        fixed(
+        fixed_constant("drag_z", "kg", sheet.air.drag_z, "the same along the rotor axes"),
+        fixed_constant(
             "propeller_radius",
             "m",
             sheet.air.propeller_radius,
@@ -181,7 +190,7 @@ def constants(sheet: DataSheet = SHIPPED) -> tuple[Constant, ...]:
     )
 
 
-def own_sheet(context: Context, shipped: DataSheet = SHIPPED) -> DataSheet:
+def sheet_of_context(context: Context, shipped: DataSheet = SHIPPED) -> DataSheet:
     """Return the data sheet with the constants of a context.
 
     Raises:
@@ -200,8 +209,8 @@ def own_sheet(context: Context, shipped: DataSheet = SHIPPED) -> DataSheet:
         else:
             single[constant.name] = low
     sheet = shipped._replace(
-        nominal=_with(shipped.nominal, middles),
-        spread=_with(shipped.spread, spreads),
+        nominal=_replace_constants(shipped.nominal, middles),
+        spread=_replace_constants(shipped.spread, spreads),
         arm=single.pop("arm_length") / math.sqrt(2) if "arm_length" in single else shipped.arm,
         speed_limit=single.pop("rotor_speed_limit", shipped.speed_limit),
         air=shipped.air._replace(**single),
@@ -217,7 +226,7 @@ def own_sheet(context: Context, shipped: DataSheet = SHIPPED) -> DataSheet:
     )
 
 
-def _with(airframe: Airframe, values: dict[str, float]) -> Airframe:
+def _replace_constants(airframe: Airframe, values: dict[str, float]) -> Airframe:
     """Return an airframe with other values by the names of the constants."""
     names = {"mass": "mass", "inertia_x": "jx", "inertia_y": "jy", "inertia_z": "jz"}
     inertia = airframe.inertia._replace(
@@ -236,16 +245,19 @@ def _fault(sheet: DataSheet) -> str:
             f"no body has the moments of inertia {jx:g}, {jy:g}, {jz:g} kg m^2: one is above the "
             "sum of the others"
         )
-    if sheet.thrust_to_weight < LEAST_THRUST_TO_WEIGHT:
+    if sheet.thrust_to_weight < MIN_THRUST_TO_WEIGHT:
         return (
             f"its rotors carry {sheet.thrust_to_weight:.2f} times the weight (heaviest mass, least "
-            f"thrust), and {LEAST_THRUST_TO_WEIGHT:g} times is the least"
+            f"thrust), and {MIN_THRUST_TO_WEIGHT:g} times is the least"
         )
-    if (change := sheet.turning(1) * STEP) > QUICKEST:
+    if (change := sheet.tilt_acceleration(1) * STEP) > MAX_RATE_CHANGE:
         return (
             f"full rotors change its angular velocity by {change:.0f} rad/s in a step, above "
-            f"{QUICKEST:g} rad/s"
+            f"{MAX_RATE_CHANGE:g} rad/s"
         )
-    if sheet.righting > SLOWEST:
-        return f"it needs {sheet.righting:.2f} s to turn by 90 degrees, above {SLOWEST:g} s"
+    if sheet.righting_time > MAX_RIGHTING_TIME:
+        return (
+            f"it needs {sheet.righting_time:.2f} s to turn by 90 degrees, above "
+            f"{MAX_RIGHTING_TIME:g} s"
+        )
     return ""

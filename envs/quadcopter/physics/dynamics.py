@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .aerodynamics import in_ground_effect, rotor_drag
-from .payload import Payload, loaded, loaded_derivative
+from .aerodynamics import add_ground_effect, rotor_drag
+from .payload import Payload, combine, loaded_derivative
 from .rigid_body import (
     GRAVITY,
     Inertia,
@@ -40,8 +40,8 @@ from .rigid_body import (
     Wrench,
     body_z,
     derivative,
-    integrated,
-    normalised,
+    integrate,
+    normalise,
 )
 from .vehicles import RPM, Air, Four
 
@@ -66,8 +66,9 @@ ROTOR_NAMES = ("front right", "rear right", "rear left", "front left")
 
 
 def rotor_places(arm: float) -> tuple[Four, Four]:
-    """Return x and y of the four rotors (m),
-    ``arm`` (m) away from the body's x axis and from its y axis.
+    """Return x and y of the four rotors (m).
+
+    Each is ``arm`` (m) away from the body's x axis and from its y axis.
     """
     return (arm, -arm, -arm, arm), (-arm, -arm, arm, arm)
 
@@ -147,13 +148,13 @@ def step(
     loads = {
         passed: thrust_and_torques(pushing, airframe, arm) for passed, pushing in forces.items()
     }
-    combined = None if payload is None else loaded(airframe.inertia, payload)
+    combined = None if payload is None else combine(airframe.inertia, payload)
 
     def motion(passed: float, body: RigidBody) -> RigidBody:
         thrust, tx, ty, tz = loads[passed]
         if air is not None and ground:
             thrust, tx, ty, tz = thrust_and_torques(
-                Rotors(*in_ground_effect(forces[passed], body, *rotor_places(arm), air)),
+                Rotors(*add_ground_effect(forces[passed], body, *rotor_places(arm), air)),
                 airframe,
                 arm,
             )
@@ -172,12 +173,14 @@ def step(
             return derivative(body, wrench, airframe.inertia)
         return loaded_derivative(body, wrench, combined)
 
-    return Quadcopter(normalised(integrated(motion, vehicle.body, duration)), end)
+    return Quadcopter(normalise(integrate(motion, vehicle.body, duration)), end)
 
 
 def lag(speeds: Rotors, command: Rotors, decay: Scalar, falling_decay: Scalar) -> Rotors:
-    """Return rotor speeds (rad/s) after a time in which the distance
-    of a rising rotor from its command shrinks by ``decay``.
+    """Return rotor speeds (rad/s) after some time under a command.
+
+    In this time the distance of a rotor from its command shrinks by ``decay`` if it rises, and by
+    ``falling_decay`` if it falls.
     """
 
     def approach(speed: Scalar, goal: Scalar) -> Scalar:
@@ -195,8 +198,9 @@ def rotor_forces(rotors: Rotors, airframe: Airframe) -> Rotors:
 def thrust_and_torques(
     forces: Rotors, airframe: Airframe, arm: float = ROTOR_ARM
 ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return the thrust along body z (N) and the torques about body x,
-    y, z (N m) of rotors with these forces (N).
+    """Return the thrust (N) and the torques (N m) of rotors with these forces (N).
+
+    The thrust is along body z, the torques are about body x, y and z.
 
     Rotors are ``arm`` (m) away from the body's x axis and from its y axis.
     """
@@ -237,8 +241,9 @@ def hovering_rotors(airframe: Airframe) -> Rotors:
 
 
 def rotor_speed(action: Scalar, limit: Scalar = ROTOR_SPEED_LIMIT) -> Scalar:
-    """Return the rotor speed (rad/s) that an action in [-1,
-    1] commands; ``limit`` (rad/s) is full speed.
+    """Return the rotor speed (rad/s) that an action in [-1, 1] commands.
+
+    ``limit`` (rad/s) is full speed.
     """
     return 0.5 * limit * (action + 1)
 

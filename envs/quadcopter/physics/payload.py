@@ -1,5 +1,6 @@
-"""A rigid payload under or beside a vehicle: its effect on mass,
-centre of mass and moments of inertia.
+"""A rigid payload under or beside a vehicle.
+
+It changes mass, centre of mass and moments of inertia.
 
 Vehicle and payload are one rigid body. Its state is that of the common centre of mass, along the
 vehicle's axes. These are no longer principal axes: the tensor of inertia has products, and Euler's
@@ -17,8 +18,9 @@ from .rigid_body import Inertia, RigidBody, Scalar, Wrench, derivative, rotation
 
 
 class Payload(NamedTuple):
-    """A small body fixed to the vehicle;
-    its moments of inertia about its own centre are neglected.
+    """A small body fixed to the vehicle.
+
+    Its moments of inertia about its own centre are neglected.
     """
 
     mass: Scalar
@@ -47,7 +49,7 @@ class LoadedInertia(NamedTuple):
     jyz: Scalar
 
 
-def loaded(inertia: Inertia, payload: Payload) -> LoadedInertia:
+def combine(inertia: Inertia, payload: Payload) -> LoadedInertia:
     """Combine the vehicle with its payload, by parallel axes with the reduced mass of the two."""
     mass = inertia.mass + payload.mass
     share = payload.mass / mass

@@ -25,8 +25,10 @@ GRAVITY = 9.81
 
 
 class RigidBody(NamedTuple):
-    """Position and velocity in the world frame,
-    attitude body-to-world, angular velocity in the body frame.
+    """Position, velocity, attitude and angular velocity of a rigid body.
+
+    Position and velocity are in the world frame, the attitude turns body to world, and the angular
+    velocity is in the body frame.
     """
 
     x: Scalar
@@ -75,8 +77,9 @@ class Inertia(NamedTuple):
 def derivative(
     body: RigidBody, wrench: Wrench, inertia: Inertia, gravity: Scalar = GRAVITY
 ) -> RigidBody:
-    """Return the state's time derivative: m dv/dt = f - m g e_z,
-    J dw/dt = t - w x J w, dq/dt = q w / 2.
+    """Return the time derivative of the state.
+
+    The equations are m dv/dt = f - m g e_z, J dw/dt = t - w x J w, dq/dt = q w / 2.
     """
     _, _, _, qw, qx, qy, qz, vx, vy, vz, wx, wy, wz = body
     fx, fy, fz, tx, ty, tz = wrench
@@ -101,11 +104,12 @@ def derivative(
     )
 
 
-def integrated(
+def integrate(
     motion: Callable[[float, RigidBody], RigidBody], body: RigidBody, duration: float
 ) -> RigidBody:
-    """Return the body ``duration`` seconds later,
-    by the classical Runge-Kutta method; the quaternion may drift a little.
+    """Return the body ``duration`` seconds later, by the classical Runge-Kutta method.
+
+    The quaternion may drift a little from length one.
 
     ``motion`` is the time derivative as a function of the fraction of the step that has passed (0,
     0.5 or 1) and of the body. The result is that of :func:`~..runge_kutta.rk4` to rounding.
@@ -145,9 +149,10 @@ def integrated(
     return computed_once(end)()
 
 
-def normalised(body: RigidBody) -> RigidBody:
-    """Return the same body with its quaternion at length one again;
-    a step of integration lets it drift a little.
+def normalise(body: RigidBody) -> RigidBody:
+    """Return the same body with its quaternion at length one.
+
+    A step of integration lets it drift a little.
 
     The function takes one Newton step for ``1 / sqrt``: a squared length of 1 + d becomes 1 - 3/4
     d^2, and d is 1e-6 even in a fast spin. XLA computes the reciprocal root itself with an x86

@@ -14,8 +14,9 @@ from .rigid_body import Inertia, RigidBody, Scalar
 
 
 def sample_airframe(units: jax.Array, split: jax.Array, sheet: DataSheet = SHIPPED) -> Airframe:
-    """Return a vehicle of a data sheet, drawn by five numbers in [0,
-    1): constants uniform in their ranges, the mass in the split's bands.
+    """Return a vehicle of a data sheet, drawn by five numbers in [0, 1).
+
+    Constants are uniform in their ranges, the mass in the split's bands.
 
     Shipped: mass +-20 %, inertia +-20 %, thrust coefficient +-10 %, torque coefficient +-20 %,
     motor time constant +-25 %. Train and test masses lie in alternating bands of 1 % of the nominal
@@ -50,8 +51,9 @@ def sample_airframe(units: jax.Array, split: jax.Array, sheet: DataSheet = SHIPP
 
 
 def random_attitude(units: jax.Array, max_angle: float) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return a unit quaternion drawn by three numbers in [0,
-    1): any axis, an angle up to ``most`` (rad).
+    """Return a unit quaternion drawn by three numbers in [0, 1).
+
+    It turns about any axis, by up to ``max_angle`` (rad).
     """
     # An axis uniform on the sphere (Archimedes: its height is uniform), and an angle.
     height, longitude, angle = 2 * units[0] - 1, 2 * math.pi * units[1], max_angle * units[2]
@@ -64,7 +66,7 @@ def random_attitude(units: jax.Array, max_angle: float) -> tuple[Scalar, Scalar,
     )
 
 
-def nearly_at_rest(units: jax.Array, spread: float) -> RigidBody:
+def body_near_rest(units: jax.Array, spread: float) -> RigidBody:
     """Return a body near the origin drawn by twelve numbers in [0, 1), tilted by up to 10 degrees.
 
     Place (m), velocity (m/s) and angular velocity (rad/s) are uniform within ``spread`` along and

@@ -1,5 +1,6 @@
-"""Explicit physics of gym-pybullet-drones:
-semi-implicit Euler at 240 Hz with an exact attitude step, order one.
+"""Explicit physics of gym-pybullet-drones.
+
+It is semi-implicit Euler at 240 Hz with an exact attitude step, of order one.
 
 Accelerations at the start of a step change velocities; the new velocities move the body. The
 quaternion turns by the exact rotation of the new angular velocity held over the step, so it stays
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from . import aerodynamics, vehicles
@@ -44,12 +44,10 @@ PYB = Effects(bullet_damping=True)
 def step(
     body: RigidBody, speeds: Four, vehicle: Vehicle, gravity: float, effects: Effects = DYN
 ) -> RigidBody:
-    """Return the body one 240th of a second later,
-    with its rotors turning at ``speeds`` (rad/s).
-    """
+    """Return the body 1/240 s later, with its rotors turning at ``speeds`` (rad/s)."""
     forces = vehicles.thrusts(speeds, vehicle)
     if effects.ground:
-        forces = aerodynamics.in_ground_effect(
+        forces = aerodynamics.add_ground_effect(
             forces, body, vehicle.rotor_x, vehicle.rotor_y, vehicle.air
         )
     thrust, tx, ty, tz = vehicles.thrust_and_torques(forces, vehicle)
@@ -61,12 +59,13 @@ def step(
     rate = derivative(body, Wrench(fx, fy, fz, tx, ty, tz), vehicle.inertia, gravity)
     if effects.bullet_damping:
         rate = bullet_damping(body, rate)
-    return moved(body, rate, STEP)
+    return move_body(body, rate, STEP)
 
 
 def bullet_damping(body: RigidBody, rate: RigidBody) -> RigidBody:
-    """Add Bullet's damping of multibodies to accelerations:
-    -0.04 v (1 + |v|), and the same for angular velocity.
+    """Add Bullet's damping of multibodies to accelerations, -0.04 v (1 + |v|).
+
+    It is the same for angular velocity.
 
     The formula was found by experiment on the peer (and in Bullet's ``btMultiBody``). It is exact
     for motion along a line.
@@ -83,7 +82,7 @@ def bullet_damping(body: RigidBody, rate: RigidBody) -> RigidBody:
     )
 
 
-def moved(body: RigidBody, rate: RigidBody, duration: float) -> RigidBody:
+def move_body(body: RigidBody, rate: RigidBody, duration: float) -> RigidBody:
     """Return the body after a step of semi-implicit Euler, given its accelerations."""
     vx = body.vx + duration * rate.vx
     vy = body.vy + duration * rate.vy
@@ -117,20 +116,6 @@ def moved(body: RigidBody, rate: RigidBody, duration: float) -> RigidBody:
         wx=wx,
         wy=wy,
         wz=wz,
-    )
-
-
-def step_period(
-    body: RigidBody,
-    speeds: Four,
-    vehicle: Vehicle,
-    gravity: float,
-    steps: int,
-    effects: Effects = DYN,
-) -> RigidBody:
-    """Return the body after ``steps`` steps with the same rotor speeds: one control period."""
-    return jax.lax.fori_loop(
-        0, steps, lambda _, state: step(state, speeds, vehicle, gravity, effects), body
     )
 
 

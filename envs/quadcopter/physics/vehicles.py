@@ -61,9 +61,7 @@ class Vehicle(NamedTuple):
     rotor_y: Four
     """m: places of the rotors, to the left of the centre of mass."""
     spin: Four
-    """+1 for a rotor whose reaction torque on the body is about +z,
-    so that it turns clockwise; else -1.
-    """
+    """Sign of each rotor's reaction torque on the body about z; a rotor with +1 turns clockwise."""
     thrust: tuple[Scalar, Scalar, Scalar]
     """N: thrust of a rotor, as coefficients of 1, speed and speed^2."""
     torque: Scalar
@@ -79,16 +77,15 @@ class Vehicle(NamedTuple):
 CRAZYFLIE_AIR = Air(11.36859, 2.31348e-2, 9.1785e-7, 10.311e-7, (2267.18, 0.16, -0.11))
 
 
-def _speed_limit(
-    mass: float, thrust_coefficient: float, thrust_to_weight: float, gravity: float = 9.8
-) -> float:
-    """Return the rotor speed of a thrust-to-weight ratio,
-    by which gym-pybullet-drones defines it.
+def _speed_limit(mass: float, thrust_coefficient: float, thrust_to_weight: float) -> float:
+    """Return the rotor speed of a thrust-to-weight ratio, as gym-pybullet-drones defines it.
+
+    Its gravity is 9.8 m/s^2.
     """
-    return math.sqrt(thrust_to_weight * mass * gravity / (4 * thrust_coefficient))
+    return math.sqrt(thrust_to_weight * mass * 9.8 / (4 * thrust_coefficient))
 
 
-def _peer(
+def _peer_vehicle(
     inertia: Inertia,
     rotor_x: Four,
     rotor_y: Four,
@@ -97,8 +94,9 @@ def _peer(
     km: float,
     thrust_to_weight: float,
 ) -> Vehicle:
-    """Return a vehicle of gym-pybullet-drones,
-    whose thrust and torque coefficients are by RPM^2.
+    """Return a vehicle of gym-pybullet-drones.
+
+    Its thrust and torque coefficients are by RPM^2.
     """
     kf, km = kf / RPM**2, km / RPM**2
     limit = _speed_limit(inertia.mass, kf, thrust_to_weight)
@@ -107,32 +105,38 @@ def _peer(
     )
 
 
-def _x(arm: float) -> tuple[Four, Four]:
-    """Place rotors 1 to 4 at front right, rear right,
-    rear left, front left, ``arm`` (m) from the centre.
+def _x_frame(arm: float) -> tuple[Four, Four]:
+    """Place rotors 1 to 4 at front right, rear right, rear left and front left.
+
+    They are ``arm`` (m) from the centre.
     """
     side = arm / math.sqrt(2)
     return (side, -side, -side, side), (-side, -side, side, side)
 
 
-ALTERNATING: Four = (-1.0, 1.0, -1.0, 1.0)
+ALTERNATING_SPIN: Four = (-1.0, 1.0, -1.0, 1.0)
 
-CF2X = _peer(
-    Inertia(0.027, 1.4e-5, 1.4e-5, 2.17e-5), *_x(0.0397), ALTERNATING, 3.16e-10, 7.94e-12, 2.25
-)
-
-CF2P = _peer(
-    Inertia(0.027, 2.3951e-5, 2.3951e-5, 3.2347e-5),
-    (0.0397, 0.0, -0.0397, 0.0),
-    (0.0, 0.0397, 0.0, -0.0397),
-    ALTERNATING,
+CF2X = _peer_vehicle(
+    Inertia(0.027, 1.4e-5, 1.4e-5, 2.17e-5),
+    *_x_frame(0.0397),
+    ALTERNATING_SPIN,
     3.16e-10,
     7.94e-12,
     2.25,
 )
 
-_RACE_X, _RACE_Y = _x(0.109)
-RACE = _peer(
+CF2P = _peer_vehicle(
+    Inertia(0.027, 2.3951e-5, 2.3951e-5, 3.2347e-5),
+    (0.0397, 0.0, -0.0397, 0.0),
+    (0.0, 0.0397, 0.0, -0.0397),
+    ALTERNATING_SPIN,
+    3.16e-10,
+    7.94e-12,
+    2.25,
+)
+
+_RACE_X, _RACE_Y = _x_frame(0.109)
+RACE = _peer_vehicle(
     Inertia(0.83, 0.003113, 0.003113, 0.003113),
     _RACE_X,
     (
@@ -151,7 +155,7 @@ CRAZYFLIE = Vehicle(
     inertia=Inertia(0.0306, 9.4166e-6, 9.6441e-6, 1.74595e-5),
     rotor_x=(0.028, -0.028, -0.028, 0.028),
     rotor_y=(-0.028, -0.028, 0.028, 0.028),
-    spin=ALTERNATING,
+    spin=ALTERNATING_SPIN,
     thrust=(0.00352526, 0.01437313, 0.09223048),
     torque=4.665e-3,
     speed_limit=1.0,
@@ -168,8 +172,9 @@ def thrusts(speeds: Four, vehicle: Vehicle) -> Four:
 
 
 def thrust_and_torques(forces: Four, vehicle: Vehicle) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return the thrust along body z (N) and the torques about body x,
-    y, z (N m) of rotors with ``forces`` (N).
+    """Return the thrust (N) and the torques (N m) of rotors with ``forces`` (N).
+
+    The thrust is along body z, the torques are about body x, y and z.
     """
     f1, f2, f3, f4 = forces
     (x1, x2, x3, x4), (y1, y2, y3, y4), (s1, s2, s3, s4) = (
@@ -186,8 +191,9 @@ def thrust_and_torques(forces: Four, vehicle: Vehicle) -> tuple[Scalar, Scalar, 
 
 
 def lag(speeds: Four, command: Four, vehicle: Vehicle, duration: float) -> Four:
-    """Return rotor speeds ``duration`` seconds later under constant commands:
-    a first-order lag, slower downwards.
+    """Return rotor speeds ``duration`` seconds later under constant commands.
+
+    They follow with a first-order lag, which is slower downwards.
     """
 
     def approach(speed: Scalar, goal: Scalar) -> Scalar:

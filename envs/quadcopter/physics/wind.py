@@ -39,16 +39,18 @@ LENGTH = HEIGHT / _GROUND**1.2 * FOOT
 VERTICAL_LENGTH = HEIGHT * FOOT
 """m: scale length of vertical turbulence."""
 VERTICAL_INTENSITY = 0.1 * math.log(20 / ROUGHNESS) / math.log(HEIGHT / ROUGHNESS)
-"""Standard deviation of vertical turbulence,
-relative to the mean wind's speed: a tenth of the wind at 20 feet.
+"""Standard deviation of vertical turbulence, relative to the mean wind's speed.
+
+It is a tenth of the wind at 20 feet.
 """
 INTENSITY = VERTICAL_INTENSITY / _GROUND**0.4
 """Standard deviation of turbulence along and across the mean wind, relative to its speed."""
 NORMALS = 5
 """Normal random numbers that a step needs."""
 _TERMS = 12
-"""Terms of the power series in :func:`_moment`:
-exact to rounding for steps up to a fifth of a time constant.
+"""Terms of the power series in :func:`_moment`.
+
+They are exact to rounding for steps up to a fifth of a time constant.
 """
 
 
@@ -74,14 +76,10 @@ class Gusts(NamedTuple):
     vertical_lagged: Scalar
 
 
-def calm(zero: Scalar = 0.0) -> Gusts:
-    """Return no turbulence; ``zero`` gives the dtype."""
-    return Gusts(*(zero,) * 5)
+def stationary_gusts(wind: Wind, normals: jax.Array) -> Gusts:
+    """Draw turbulence of a wind that has blown for long, from five normal numbers ``(5,)``.
 
-
-def stationary(wind: Wind, normals: jax.Array) -> Gusts:
-    """Draw turbulence of a wind that has blown for long,
-    from five independent normal numbers ``(5,)``.
+    The numbers are independent.
     """
     n1, n2, n3, n4, n5 = normals
     strong, weak = INTENSITY * wind.speed, VERTICAL_INTENSITY * wind.speed
@@ -98,8 +96,9 @@ def stationary(wind: Wind, normals: jax.Array) -> Gusts:
 
 
 def blow(gusts: Gusts, wind: Wind, normals: jax.Array, duration: float) -> Gusts:
-    """Return the turbulence ``duration`` seconds later,
-    from five independent normal numbers ``(5,)``; none without wind.
+    """Return the turbulence ``duration`` seconds later, from five normal numbers ``(5,)``.
+
+    The numbers are independent. Without wind there is no turbulence.
     """
     n1, n2, n3, n4, n5 = normals
     strong, weak = INTENSITY * wind.speed, VERTICAL_INTENSITY * wind.speed

@@ -26,8 +26,9 @@ class Camera(NamedTuple):
     """rad, over the height of the picture"""
 
     def axes(self) -> np.ndarray:
-        """Return right, up and forward of the picture, ``(3, 3)``,
-        a unit vector a row; looking up or down, x is right.
+        """Return right, up and forward of the picture, ``(3, 3)``, a unit vector a row.
+
+        For a camera that looks straight up or down, right is x.
         """
         forward = np.subtract(self.target, self.position)
         forward = forward / np.linalg.norm(forward)
@@ -37,8 +38,9 @@ class Camera(NamedTuple):
         return np.stack([right, np.cross(right, forward), forward])
 
     def to_camera(self, points: np.ndarray) -> np.ndarray:
-        """Return points ``(..., 3)`` in the camera's frame (m):
-        right, up and forward, which is the depth.
+        """Return points ``(..., 3)`` in the camera's frame (m): right, up and forward.
+
+        Forward is the depth.
         """
         points_in_view: np.ndarray = (points - np.array(self.position)) @ self.axes().T
         return points_in_view
@@ -48,15 +50,17 @@ class Camera(NamedTuple):
         return 0.5 * height / math.tan(0.5 * self.field_of_view)
 
     def pixels(self, points: np.ndarray, width: int, height: int) -> np.ndarray:
-        """Project points ahead of the camera, in its own frame,
-        to pixels from the left and from the top, ``(..., 2)``.
+        """Project points ahead of the camera to pixels from the left and from the top.
+
+        Points are in the camera's own frame; pixels are ``(..., 2)``.
         """
         slopes = self.focal_length(height) * points[..., :2] / points[..., 2:]
         return np.stack([0.5 * width + slopes[..., 0], 0.5 * height - slopes[..., 1]], -1)
 
     def rays(self, width: int, height: int) -> np.ndarray:
-        """Return directions through the centres of pixels,
-        ``(height, width, 3)``, world frame, of depth one.
+        """Return directions through the centres of pixels, ``(height, width, 3)``.
+
+        They are in the world frame and of depth one.
         """
         right = (np.arange(width) + 0.5 - 0.5 * width) / self.focal_length(height)
         up = (0.5 * height - np.arange(height) - 0.5) / self.focal_length(height)

@@ -1,5 +1,7 @@
-"""Pictures of quadcopters in flight: in perspective,
-and small from above (x right, y up) and from the side (x right, z up).
+"""Pictures of quadcopters in flight.
+
+The large one is in perspective. Small ones are from above (x right, y up) and from the side (x
+right, z up).
 """
 
 from __future__ import annotations
@@ -17,16 +19,21 @@ from ..physics import dynamics
 from ..physics.dynamics import Quadcopter
 from ..physics.rigid_body import RigidBody, rotation_matrix
 from .camera import Camera
-from .scene import SKY, Ball, Face, Floor, Line, Shape, render, tile
+from .scene import SKY, Ball, Face, Floor, Line, Shape, render, tile_length
 
-HEIGHT, WIDTH, INSET = 300, 420, 180
-"""Pixels: size of the perspective view, and the width of the two views beside it."""
+HEIGHT = 300
+"""Pixels: height of a picture."""
+WIDTH = 420
+"""Pixels: width of the perspective view."""
+INSET = 180
+"""Pixels: width of the two small views beside it."""
 SHAPE = (HEIGHT, WIDTH + INSET, 3)
 LENS = math.radians(34)
-AFAR, TELESCOPE = 40.0, 2 * math.atan(1.15 / 40)
-"""Distance of the small views by reach, and their field of view:
-so far away that perspective hardly shows.
-"""
+"""Field of view of the perspective view, rad."""
+SMALL_VIEW_DISTANCE = 40.0
+"""Distance of the cameras of the small views, by reach: perspective hardly shows."""
+SMALL_VIEW_ANGLE = 2 * math.atan(1.15 / SMALL_VIEW_DISTANCE)
+"""Field of view of the small views, rad."""
 COLOURS = (
     "royalblue",
     "darkorange",
@@ -37,10 +44,16 @@ COLOURS = (
     "indianred",
     "slategray",
 )
-GOAL, LATER, PATH, SHADOW, THRUST = "limegreen", "darkgray", "cornflowerblue", "#b4bac1", "red"
+GOAL = "limegreen"
+LATER_GOAL = "darkgray"
+PATH = "cornflowerblue"
+SHADOW = "#b4bac1"
+THRUST = "red"
 
-TRAIL, PIECE = 120, 8
-"""Pictures that a trail reaches back, and pictures that one line of it joins.
+TRAIL = 120
+"""Pictures that a trail reaches back."""
+PIECE = 8
+"""Pictures that one line of a trail joins.
 
 A trail has several lines, because each may be in front of or behind something else.
 """
@@ -80,8 +93,9 @@ class Shot(NamedTuple):
     """Image of a camera on the vehicle, shown instead of the side view; uint8"""
 
     def with_trails(self, positions: Sequence[np.ndarray]) -> Shot:
-        """Add trails of the vehicles through the last ``TRAIL``
-        of these places, ``(n, 3)`` m each.
+        """Add the vehicles' trails through the last ``TRAIL`` of ``positions``.
+
+        Each of them is ``(n, 3)`` m.
         """
         paths = np.swapaxes(positions[-TRAIL:], 0, 1)
         trails = [
@@ -111,8 +125,9 @@ class Pictured(abc.ABC):
 
 
 def draw(shot: Shot) -> np.ndarray:
-    """Draw vehicles with their rotors' thrusts and shadows,
-    and things, over a floor; uint8 of ``SHAPE``.
+    """Draw vehicles with their rotors' thrusts and shadows, and things, over a floor.
+
+    The picture is uint8 of ``SHAPE``.
     """
     vehicles, reach, things, lying, centre, colours, full, larger, below, on_board = shot
     larger = 1.6 + 1.3 * reach if larger is None else larger
@@ -120,7 +135,7 @@ def draw(shot: Shot) -> np.ndarray:
         centre[0],
         centre[1],
         centre[2] - (reach if below is None else below),
-        tile(reach),
+        tile_length(reach),
         2 * reach,
     )
     body = np.array([np.atleast_1d(value) for value in vehicles.body], float)
@@ -154,13 +169,18 @@ def draw(shot: Shot) -> np.ndarray:
     oblique = Camera((x - 1.3 * reach, y - 3.6 * reach, z + 1.8 * reach), centre, LENS)
     views = [
         (f"tiles of {floor.tile:g} m", oblique, (0, 0), (WIDTH, HEIGHT)),
-        ("top", Camera((x, y, z + AFAR * reach), centre, TELESCOPE), (WIDTH, 0), (INSET, half)),
+        (
+            "top",
+            Camera((x, y, z + SMALL_VIEW_DISTANCE * reach), centre, SMALL_VIEW_ANGLE),
+            (WIDTH, 0),
+            (INSET, half),
+        ),
     ]
     if on_board is None:
         views.append(
             (
                 "side",
-                Camera((x, y - AFAR * reach, z), centre, TELESCOPE),
+                Camera((x, y - SMALL_VIEW_DISTANCE * reach, z), centre, SMALL_VIEW_ANGLE),
                 (WIDTH, half),
                 (INSET, half),
             )
@@ -187,11 +207,12 @@ def shadow_of(points: np.ndarray, floor: Floor) -> np.ndarray:
 
 def goal(position: Sequence[float] | np.ndarray, radius: float, now: bool = True) -> Ball:
     """Return a ball that marks a place to fly to (m), now or later."""
-    return Ball(np.array([position], float), GOAL if now else LATER, radius)
+    return Ball(np.array([position], float), GOAL if now else LATER_GOAL, radius)
 
 
 def path(points: np.ndarray) -> list[Line]:
-    """Return lines through points ``(n, 3)`` (m), in pieces,
-    because each may be before or behind something else.
+    """Return lines through points ``(n, 3)`` (m), in pieces.
+
+    Each piece may be before or behind something else.
     """
     return [Line(np.stack(ends), PATH) for ends in itertools.pairwise(points)]

@@ -17,11 +17,11 @@ from PIL import Image, ImageDraw
 
 from .camera import Camera
 
-NEAREST = 0.02
+MIN_DEPTH = 0.02
 """m: nothing nearer to the camera is drawn."""
 LIGHT, DARK, SKY = (236, 238, 240), (212, 217, 222), (250, 251, 253)
 """Colours of the tiles, and of everything beyond the floor."""
-FINER = 2
+SUPERSAMPLING = 2
 """Factor by which a picture is drawn larger than it is shown."""
 
 
@@ -106,7 +106,7 @@ def render(
     above = project(standing, camera, *image.size)
     for shape, pixels, depth in below + sorted(above, key=lambda projection: -projection.depth):
         paint(canvas, shape, pixels, focal_length / depth)
-    return image.reduce(FINER)
+    return image.reduce(SUPERSAMPLING)
 
 
 def project(things: Sequence[Shape], camera: Camera, width: int, height: int) -> list[Projection]:
@@ -117,10 +117,10 @@ def project(things: Sequence[Shape], camera: Camera, width: int, height: int) ->
     lengths = np.array([len(shape.points) for shape in things])
     starts = np.cumsum(lengths) - lengths
     depths = (np.add.reduceat(points[:, 2], starts) / lengths).tolist()
-    in_front = (np.minimum.reduceat(points[:, 2], starts) >= NEAREST).tolist()
+    in_front = (np.minimum.reduceat(points[:, 2], starts) >= MIN_DEPTH).tolist()
     # All points at once: projecting them one by one would take longer than drawing.
     pixels = (
-        camera.pixels(np.maximum(points, [-np.inf, -np.inf, NEAREST]), width, height)
+        camera.pixels(np.maximum(points, [-np.inf, -np.inf, MIN_DEPTH]), width, height)
         .ravel()
         .tolist()
     )
@@ -131,7 +131,7 @@ def project(things: Sequence[Shape], camera: Camera, width: int, height: int) ->
         if is_in_front:
             projections.append(Projection(shape, pixels[2 * start : 2 * (start + length)], depth))
             continue
-        clipped = ahead(points[start : start + length], closed=isinstance(shape, Face))
+        clipped = clip_ahead(points[start : start + length], closed=isinstance(shape, Face))
         if len(clipped):
             projections.append(
                 Projection(
@@ -148,35 +148,39 @@ def paint(canvas: ImageDraw.ImageDraw, shape: Shape, pixels: list[float], scale:
     if isinstance(shape, Face):
         canvas.polygon(pixels, fill=shape.fill, outline=shape.outline)
     elif isinstance(shape, Line):
-        canvas.line(pixels, fill=shape.colour, width=max(FINER, round(shape.thickness * scale)))
+        canvas.line(
+            pixels, fill=shape.colour, width=max(SUPERSAMPLING, round(shape.thickness * scale))
+        )
     else:
-        (x, y), radius = pixels, max(shape.radius * scale, FINER)
+        (x, y), radius = pixels, max(shape.radius * scale, SUPERSAMPLING)
         canvas.ellipse((x - radius, y - radius, x + radius, y + radius), fill=shape.colour)
         # A highlight makes a disc look like a sphere.
         x, y, radius = x - 0.3 * radius, y - 0.3 * radius, 0.25 * radius
         canvas.ellipse((x - radius, y - radius, x + radius, y + radius), fill="white")
 
 
-def ahead(points: np.ndarray, closed: bool) -> np.ndarray:
-    """Clip a polygon or line ``(n, 3)`` to the part ahead
-    of the camera (Sutherland & Hodgman 1974, one plane).
+def clip_ahead(points: np.ndarray, closed: bool) -> np.ndarray:
+    """Clip a polygon or line ``(n, 3)`` to the part ahead of the camera.
+
+    Sutherland & Hodgman 1974, for one plane.
     """
     clipped: list[np.ndarray] = []
     for i, (previous, point) in enumerate(zip(np.roll(points, 1, 0), points, strict=True)):
-        if (previous[2] < NEAREST) != (point[2] < NEAREST) and (closed or i > 0):
-            share = (NEAREST - previous[2]) / (point[2] - previous[2])
+        if (previous[2] < MIN_DEPTH) != (point[2] < MIN_DEPTH) and (closed or i > 0):
+            share = (MIN_DEPTH - previous[2]) / (point[2] - previous[2])
             clipped.append(previous + share * (point - previous))
-        if point[2] >= NEAREST:
+        if point[2] >= MIN_DEPTH:
             clipped.append(point)
     return np.array(clipped)
 
 
 @lru_cache(maxsize=32)
 def backdrop(floor: Floor, camera: Camera, width: int, height: int) -> Image.Image:
-    """Draw the floor and the sky by a ray a pixel,
-    ``FINER`` times as large; the same for every state of a task.
+    """Draw the floor and the sky by a ray a pixel, ``SUPERSAMPLING`` times as large.
+
+    The picture is the same for every state of a task.
     """
-    rays = camera.rays(FINER * width, FINER * height)
+    rays = camera.rays(SUPERSAMPLING * width, SUPERSAMPLING * height)
     x, y, z = camera.position
     down = np.minimum(rays[..., 2], -1e-9)
     x, y = (
@@ -190,9 +194,10 @@ def backdrop(floor: Floor, camera: Camera, width: int, height: int) -> Image.Ima
     return Image.fromarray((share * tiles + (1 - share) * SKY).astype(np.uint8))
 
 
-def tile(reach: float) -> float:
-    """Return the round length (1, 2 or 5 times a power of ten, m)
-    next below a third of ``reach``.
+def tile_length(reach: float) -> float:
+    """Return the largest round length (m) up to a third of ``reach``.
+
+    A round length is 1, 2 or 5 times a power of ten.
     """
     power = 10.0 ** math.floor(math.log10(reach / 3))
     return max(step * power for step in (1, 2, 5) if step * power <= reach / 3)

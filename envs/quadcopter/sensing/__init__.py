@@ -1,3 +1,4 @@
-"""Measurements of a vehicle: its motion as observation entries and text,
-and the image of its camera.
+"""Measurements of a vehicle.
+
+They are its motion as observation entries and text, and the image of its camera.
 """

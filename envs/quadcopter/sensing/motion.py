@@ -1,5 +1,6 @@
-"""A vehicle's motion as its sensors give it: observation entries,
-bounds, meanings, and a description in text.
+"""A vehicle's motion as its sensors give it.
+
+It has observation entries with bounds and meanings, and a description in text.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ SIZE = sum(component.size for component in ATTITUDE_AND_RATES)
 def attitude_and_rates(
     state: Quadcopter, limit: float = dynamics.ROTOR_SPEED_LIMIT
 ) -> tuple[Scalar, ...]:
-    """Return rotation matrix by rows (9), velocity (3, m/s),
-    angular velocity (3, rad/s), rotors on the action's scale (4).
+    """Return rotation matrix, velocity, angular velocity and rotors.
+
+    They are the matrix by rows (9), m/s (3), rad/s (3), and rotor speeds on the action's scale (4).
     """
     body = state.body
     rotors = (rotor_action(speed, limit) for speed in state.rotors)
@@ -57,8 +59,9 @@ def attitude_and_rates(
 
 
 def attitude_and_rates_bound(velocity: float, turning: float = 1.0) -> list[float]:
-    """Return the largest absolute value of each of :func:`attitude_and_rates`,
-    given that of a velocity (m/s).
+    """Return the largest absolute value of each of :func:`attitude_and_rates`.
+
+    ``velocity`` is the largest velocity (m/s).
 
     ``turning``: largest angular acceleration, by that of the Crazyflie.
     """
@@ -72,8 +75,9 @@ def offset(name: str, meaning: str) -> Component:
 
 
 def spins_too_fast(body: RigidBody) -> Scalar:
-    """Say whether it turns faster about an axis
-    than a Crazyflie's gyroscope can measure (2,000 deg/s).
+    """Say whether it turns faster about an axis than a Crazyflie's gyroscope can measure.
+
+    That is 2,000 deg/s.
     """
     return (
         (abs(body.wx) > GYROSCOPE_RANGE)

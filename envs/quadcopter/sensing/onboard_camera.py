@@ -1,5 +1,6 @@
-"""The image of a camera on board, of a ball, pillars and the floor:
-one ray for each pixel, intersected in closed form.
+"""The image of a camera on board, of a ball, pillars and the floor.
+
+One ray for each pixel is intersected in closed form.
 
 The camera is at the vehicle's centre and looks along its x axis; its pixels are square. A ray
 through a pixel is ``(1, left, up)`` in the body frame, so its parameter is the depth (m). Each
@@ -33,14 +34,19 @@ LEFT = PIXEL * (0.5 * COLUMNS - 0.5 - np.arange(COLUMNS, dtype=np.float32))
 """``(32,)``: slope of a column's rays to the left."""
 UP = PIXEL * (0.5 * ROWS - 0.5 - np.arange(ROWS, dtype=np.float32))[:, None]
 """``(24, 1)``: slope of a row's rays upward."""
-RED, BLUE = (0.95, 0.1, 0.1), (0.1, 0.25, 0.9)
-"""Colours of the ball and of the pillars."""
+RED = (0.95, 0.1, 0.1)
+"""Colour of the ball."""
+BLUE = (0.1, 0.25, 0.9)
+"""Colour of the pillars."""
 SKY = 0.9
-FLOOR, CONTRAST = 0.5, 0.2
-"""Mean brightness of the floor, and the difference of its tiles, 1 m wide, from that mean."""
+"""Brightness of the sky."""
+FLOOR = 0.5
+"""Mean brightness of the floor."""
+CONTRAST = 0.2
+"""Difference of the brightness of the floor's tiles, 1 m wide, from its mean."""
 HAZE = 5.0
 """m: depth at which half of the floor's contrast is lost."""
-NEVER = 1e9
+NO_HIT_DEPTH = 1e9
 """m: depth of a ray that meets nothing."""
 
 
@@ -48,7 +54,7 @@ class Hit(NamedTuple):
     """Intersection of rays with a thing."""
 
     depth: jax.Array
-    """m; NEVER for rays that miss."""
+    """m; NO_HIT_DEPTH for rays that miss."""
     facing: jax.Array
     """Squared cosine of the angle between a ray and the surface's normal."""
 
@@ -66,13 +72,13 @@ def picture(
     floor at z = 0, the sky.
     """
 
-    def painted(
+    def painted_channels(
         body: RigidBody, ball: tuple[Scalar, ...], pillars: Sequence[tuple[Scalar, ...]]
     ) -> list[jax.Array]:
         return [quantise(channel) for channel in channels(body, ball, radius, pillars, wide)]
 
     # Without this, XLA would trace everything again for each channel of each pixel.
-    return jnp.stack(computed_once(painted)(body, ball, pillars), -1)
+    return jnp.stack(computed_once(painted_channels)(body, ball, pillars), -1)
 
 
 def quantise(brightness: Any) -> Any:
@@ -91,7 +97,8 @@ def channels(
     rays = rays_of(body)
     red = sphere(rays, (ball[0] - body.x, ball[1] - body.y, ball[2] - body.z), radius)
     blue = Hit(
-        jnp.full((ROWS, COLUMNS), NEVER, rays[0].dtype), jnp.zeros((ROWS, COLUMNS), rays[0].dtype)
+        jnp.full((ROWS, COLUMNS), NO_HIT_DEPTH, rays[0].dtype),
+        jnp.zeros((ROWS, COLUMNS), rays[0].dtype),
     )
     for x, y in pillars:
         pillar = cylinder(rays, (x - body.x, y - body.y), wide)
@@ -120,8 +127,9 @@ def rays_of(body: RigidBody) -> tuple[jax.Array, jax.Array, jax.Array]:
 def sphere(
     rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar, Scalar], radius: float
 ) -> Hit:
-    """Intersect rays with a sphere whose centre is given relative
-    to the camera (m); the camera is outside.
+    """Intersect rays with a sphere whose centre is given relative to the camera (m).
+
+    The camera is outside.
     """
     (x, y, z), (cx, cy, cz) = rays, middle
     along = x * cx + y * cy + z * cz
@@ -130,12 +138,13 @@ def sphere(
     meets = (discriminant > 0) & (along > 0)
     depth = (along - jnp.sqrt(jnp.maximum(discriminant, 0))) * (1 / squared_length)
     facing = jnp.clip(discriminant * (1 / (squared_length * (radius * radius))), 0, 1)
-    return Hit(jnp.where(meets, depth, NEVER), facing)
+    return Hit(jnp.where(meets, depth, NO_HIT_DEPTH), facing)
 
 
 def cylinder(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar], radius: float) -> Hit:
-    """Intersect rays with an endless upright cylinder whose axis is given relative
-    to the camera (m), which is outside.
+    """Intersect rays with an endless upright cylinder; its axis is relative to the camera (m).
+
+    The camera is outside.
 
     ``facing`` uses the horizontal parts alone.
     """
@@ -147,19 +156,20 @@ def cylinder(rays: tuple[jax.Array, ...], middle: tuple[Scalar, Scalar], radius:
     per_length = 1 / squared_length
     depth = (along - jnp.sqrt(jnp.maximum(discriminant, 0))) * per_length
     facing = jnp.clip(discriminant * per_length * (1 / (radius * radius)), 0, 1)
-    return Hit(jnp.where(meets, depth, NEVER), facing)
+    return Hit(jnp.where(meets, depth, NO_HIT_DEPTH), facing)
 
 
 def floor(rays: tuple[jax.Array, ...], body: RigidBody) -> tuple[jax.Array, jax.Array]:
-    """Return the depth of the floor (m; NEVER above the horizon),
-    and the brightness of the floor or the sky.
+    """Return the depth of the floor (m), and the brightness of the floor or the sky.
+
+    The depth is ``NO_HIT_DEPTH`` above the horizon.
 
     Tiles are light where the whole numbers below x and y are both even or both odd. Their edges are
     soft, or an edge would flicker.
     """
     x, y, z = rays
     below = z < -1e-6
-    depth = jnp.where(below, body.z / jnp.where(below, -z, 1), NEVER)
+    depth = jnp.where(below, body.z / jnp.where(below, -z, 1), NO_HIT_DEPTH)
     distance = jnp.where(below, depth, 0)
     pattern = jnp.clip(
         4 * triangle_wave(body.x + distance * x) * triangle_wave(body.y + distance * y), -1, 1

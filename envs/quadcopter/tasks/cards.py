@@ -15,8 +15,9 @@ _LEVELS = {
     "Waypoint": ("a place to fly to", "commands.by_command"),
     "One": ("one command for all four rotors, straight up and down", "commands.hover_by_command"),
 }
-"""Action levels besides the four rotors: the command of an action,
-and the module of the reference player.
+"""Action levels besides the four rotors.
+
+Each has the command of an action, and the module of the reference player.
 """
 
 _COURSES = {

@@ -33,8 +33,9 @@ TERMS = weights(
 
 
 def offset_to_point(vehicle: Quadcopter, number: Any, course: Any) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the vector from the vehicle to point ``number``
-    of a closed course (arrays ``x, y, z``, m).
+    """Return the vector from the vehicle to point ``number`` of a closed course.
+
+    The course has arrays ``x, y, z`` (m).
     """
     index, body = number % course.x.shape[0], vehicle.body
     return course.x[index] - body.x, course.y[index] - body.y, course.z[index] - body.z
@@ -46,7 +47,8 @@ def distance_to_point(vehicle: Quadcopter, number: Any, course: Any) -> Scalar:
 
 
 def tour_info(state: Any, course: Any, count: int) -> dict[str, jax.Array]:
-    """Return ``success`` and the measures of a tour of ``count`` points;
+    """Return ``success`` and the measures of a tour of ``count`` points.
+
     ``state.reached`` counts those reached.
     """
     body = state.vehicle.body
@@ -70,9 +72,9 @@ def weighted_reward(
     """Return the reward by the weights of a context.
 
     Args:
-        own: the weights.
-        away: distance from the goal before the step (m).
-        now: distance after it (m).
+        context_values: the weights.
+        previous_distance: distance from the goal before the step (m).
+        distance: distance after it (m).
         prize: the weighted prize.
         over: whether the episode is over.
         lost: distance at which the vehicle is lost (m).
@@ -87,16 +89,17 @@ def weighted_reward(
 def reward_range(
     context_values: OwnConstants, *, nearer: float, lost: float
 ) -> tuple[float, float]:
-    """Return the least and the largest reward of a step on a course;
-    ``nearer``: largest progress (m).
+    """Return the least and the largest reward of a step on a course.
+
+    ``nearer`` is the largest progress (m).
     """
     moved = context_values.weight("progress") * nearer
     return -max(context_values.weight("loss") * lost, moved), context_values.weight("prize") + moved
 
 
 def progress_reward(
-    before: Quadcopter,
-    after: Quadcopter,
+    previous_vehicle: Quadcopter,
+    next_vehicle: Quadcopter,
     number: Any,
     course: Any,
     *,
@@ -105,14 +108,13 @@ def progress_reward(
     lost: float,
     context_values: OwnConstants | None = None,
 ) -> jax.Array:
-    """Return the metres by which a vehicle came nearer to point ``number``,
-    plus ``BONUS`` if the point is reached.
+    """Return the progress (m) towards point ``number``, plus ``BONUS`` if it is reached.
 
-    A vehicle whose episode is over counts as ``lost`` m away from the point. ``own``: weights of a
-    context.
+    A vehicle whose episode is over counts as ``lost`` m away from the point. ``context_values``
+    has the weights of a context.
     """
     previous_distance, distance = (
-        distance_to_point(vehicle, number, course) for vehicle in (before, after)
+        distance_to_point(vehicle, number, course) for vehicle in (previous_vehicle, next_vehicle)
     )
     if context_values is not None and context_values.reweighted:
         prize = jnp.where(reached, context_values.weight("prize"), 0)

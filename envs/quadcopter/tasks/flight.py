@@ -1,5 +1,6 @@
-"""Base classes of the tasks of one vehicle: its rotor commands,
-and the dynamics that other conditions may replace.
+"""Base classes of the tasks of one vehicle.
+
+They have its rotor commands, and the dynamics that other conditions may replace.
 
 Unless a task brings its own, the vehicle is that of Eschmann, Albani & Loianno 2024 (Learning to
 Fly in Seconds, arXiv:2311.13081), with the constants of ``physics/dynamics.py``. A context
@@ -53,11 +54,13 @@ class Flight(Pictured, Task[Params, State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.sheet = (
-            data_sheet.own_sheet(card.context, self.shipped) if card.context else self.shipped
+            data_sheet.sheet_of_context(card.context, self.shipped)
+            if card.context
+            else self.shipped
         )
         self.context_values = OwnConstants(card, (*data_sheet.constants(self.shipped), *self.terms))
         self.action_space = self.box([-1] * 4, [1] * 4)
-        self.speed_ratio = (self.sheet.strongest / self.shipped.strongest) ** 0.5
+        self.speed_ratio = (self.sheet.max_acceleration / self.shipped.max_acceleration) ** 0.5
         """Highest speed over a distance, by that of the shipped vehicle"""
 
     def constants(self) -> tuple[Constant, ...]:
@@ -87,8 +90,9 @@ class Flight(Pictured, Task[Params, State]):
         )
 
     def make_pilot(self, make: Callable[[Any], Any]) -> Any:
-        """Return the pilot that ``make`` makes for a flight,
-        with what it needs under the task's conditions.
+        """Return the pilot that ``make`` makes for a flight.
+
+        Tasks with conditions of their own give it what it needs under them.
         """
         return make(self)
 
@@ -107,24 +111,27 @@ class Flight(Pictured, Task[Params, State]):
         return state._replace(vehicle=vehicle)
 
     def with_airframe(self, params: Any, airframe: Airframe) -> Any:
-        """Return the context as a pilot assumes it who knows the course
-        and takes this vehicle for its own.
+        """Return the context as a pilot assumes it.
+
+        It knows the course, and takes this vehicle for its own.
         """
         return params._replace(airframe=airframe)
 
     def observed_position(
         self, observation: jax.Array, state: Any, params: Any
     ) -> tuple[Scalar, Scalar, Scalar]:
-        """Return the vehicle's place (m) that an observation shows;
-        ``state``: its goal's number or time.
+        """Return the vehicle's place (m) that an observation shows.
+
+        ``state`` has its goal's number or time.
         """
         return observation[0], observation[1], observation[2]
 
     def step_vehicle(
         self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe, **conditions: Any
     ) -> Quadcopter:
-        """Return the vehicle one step later under constant commands;
-        ``conditions``: those of ``dynamics.step``.
+        """Return the vehicle one step later under constant commands.
+
+        ``conditions`` are those of ``dynamics.step``.
         """
         command = dynamics.commanded_speeds(action, self.sheet.speed_limit)
         return dynamics.step(vehicle, command, airframe, STEP, **conditions, arm=self.sheet.arm)
@@ -138,7 +145,7 @@ class Flight(Pictured, Task[Params, State]):
 
         ``velocity``: that of the shipped vehicle, m/s.
         """
-        turning = max(1.0, self.sheet.turning(1) / self.shipped.turning(1))
+        turning = max(1.0, self.sheet.tilt_acceleration(1) / self.shipped.tilt_acceleration(1))
         return motion.attitude_and_rates_bound(self.speed_ratio * velocity, turning)
 
     def describe_vehicle(self, vehicle: Quadcopter) -> str:
@@ -147,8 +154,9 @@ class Flight(Pictured, Task[Params, State]):
 
 
 class FreeFlight(Flight[Params, State]):
-    """A flight whose vehicle moves by the dynamics alone,
-    so that other conditions can replace them.
+    """A flight whose vehicle moves by the dynamics alone.
+
+    So other conditions can replace them.
     """
 
     @abc.abstractmethod

@@ -1,5 +1,6 @@
-"""Race through gates: a procedural ring of six square gates,
-lap after lap, as many gates as time allows.
+"""Race through a procedural ring of six square gates.
+
+It goes lap after lap, through as many gates as time allows.
 
 Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the
 episode. Nothing is random after the start. Source of the task and of progress as its reward: Song,
@@ -53,7 +54,7 @@ from ..control.geometric import GeometricControl, SetPoint, make_pilot
 from ..physics import dynamics
 from ..physics.dynamics import Airframe, Quadcopter
 from ..physics.rigid_body import GRAVITY, Scalar, speed_of, squared_length
-from ..physics.sampling import nearly_at_rest, sample_airframe
+from ..physics.sampling import body_near_rest, sample_airframe
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..rendering.scene import Face
@@ -64,20 +65,26 @@ from .with_latency import with_latency
 
 COUNT = 6
 """Gates of a lap."""
-OPENING, FRAME = 0.3, 0.5
-"""m: half the width of the opening and of the frame around it."""
-RADIUS, UNEVEN, HEIGHT, TURNED = 2.0, 0.3, 0.4, 0.4
-"""m, m, m, rad: radius of the ring,
-and deviations of gates from it in radius, height and direction.
-"""
-LOST = 5.0
+OPENING_HALF_WIDTH = 0.3
+"""m"""
+FRAME_HALF_WIDTH = 0.5
+"""m, of the frame around the opening."""
+RING_RADIUS = 2.0
+"""m"""
+MAX_RADIUS_DEVIATION = 0.3
+"""m: largest deviation of a gate from the ring's radius, either way."""
+MAX_HEIGHT_DEVIATION = 0.4
+"""m: largest deviation of a gate from the ring's height, either way."""
+MAX_TURN = 0.4
+"""rad: largest deviation of a gate from the ring's direction, either way."""
+LOST_DISTANCE = 5.0
 """m from the gate"""
 # The vehicle stays within 5 m of some gate, where 41 m/s^2 at most end below 29 m/s; a step is at
 # most 0.3 m.
 VELOCITY_BOUND = 32.0
 SLACK = 0.4
-DISTANCE_BOUND = LOST + SLACK
-NEXT_BOUND = DISTANCE_BOUND + 2 * (RADIUS + UNEVEN)
+DISTANCE_BOUND = LOST_DISTANCE + SLACK
+NEXT_BOUND = DISTANCE_BOUND + 2 * (RING_RADIUS + MAX_RADIUS_DEVIATION)
 
 
 class Track(NamedTuple):
@@ -132,7 +139,8 @@ class QuadcopterGates(Flight[Track, State]):
         bound = np.array(gate_bound + next_gate_bound + self.body_observation_bound(VELOCITY_BOUND))
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(
-            *reward_range(self.context_values, nearer=0.5 * self.speed_ratio, lost=LOST), ()
+            *reward_range(self.context_values, nearer=0.5 * self.speed_ratio, lost=LOST_DISTANCE),
+            (),
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Track:
@@ -140,16 +148,20 @@ class QuadcopterGates(Flight[Track, State]):
         u = self.uniform(key, 6 + 3 * COUNT)
         out, up, aside = 2 * u[6:].reshape(3, COUNT) - 1
         around = 2 * math.pi * (u[5] + np.arange(COUNT, dtype=self.dtype) / COUNT)
-        radius = RADIUS + UNEVEN * out
-        heading = around + 0.5 * math.pi + TURNED * aside
+        radius = RING_RADIUS + MAX_RADIUS_DEVIATION * out
+        heading = around + 0.5 * math.pi + MAX_TURN * aside
         airframe = sample_airframe(u[:5], split, self.sheet)
         return Track(
-            airframe, radius * jnp.cos(around), radius * jnp.sin(around), HEIGHT * up, heading
+            airframe,
+            radius * jnp.cos(around),
+            radius * jnp.sin(around),
+            MAX_HEIGHT_DEVIATION * up,
+            heading,
         )
 
     def initial(self, key: jax.Array, params: Track) -> State:
         """Start before the first gate, nearly at rest."""
-        body = nearly_at_rest(self.uniform(key, 12), 0.1)
+        body = body_near_rest(self.uniform(key, 12), 0.1)
         x = params.x[0] - jnp.cos(params.heading[0]) + body.x
         y = params.y[0] - jnp.sin(params.heading[0]) + body.y
         body = body._replace(x=x, y=y, z=params.z[0] + body.z)
@@ -160,8 +172,9 @@ class QuadcopterGates(Flight[Track, State]):
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Track) -> State:
-        """Make a Runge-Kutta step under constant commands,
-        then check where it crossed the gate's plane, if it did.
+        """Make a Runge-Kutta step under constant commands, then find crossings of the gate.
+
+        If the vehicle crossed the gate's plane, it is checked where.
         """
         vehicle = self.step_vehicle(state.vehicle, action, params.airframe, air=self.sheet.air)
         previous, current = (
@@ -176,8 +189,8 @@ class QuadcopterGates(Flight[Track, State]):
         left = previous.left + fraction * (current.left - previous.left)
         up = previous.up + fraction * (current.up - previous.up)
         off = jnp.maximum(jnp.abs(left), jnp.abs(up))
-        hit = (forwards | backwards) & (off >= OPENING) & (off < FRAME)
-        return State(vehicle, state.passed + (forwards & (off < OPENING)), hit)
+        hit = (forwards | backwards) & (off >= OPENING_HALF_WIDTH) & (off < FRAME_HALF_WIDTH)
+        return State(vehicle, state.passed + (forwards & (off < OPENING_HALF_WIDTH)), hit)
 
     def observed_position(
         self, observation: jax.Array, state: Any, params: Any
@@ -227,13 +240,15 @@ class QuadcopterGates(Flight[Track, State]):
             params,
             reached=reached,
             over=over,
-            lost=LOST,
+            lost=LOST_DISTANCE,
             context_values=self.context_values,
         )
 
     def terminal(self, state: State, key: jax.Array, params: Track) -> jax.Array:
         """Say whether it hit a frame, is lost or spins faster than its gyroscope measures."""
-        lost = squared_length(*offset_to_point(state.vehicle, state.passed, params)) > LOST**2
+        lost = (
+            squared_length(*offset_to_point(state.vehicle, state.passed, params)) > LOST_DISTANCE**2
+        )
         return state.hit | lost | motion.spins_too_fast(state.vehicle.body)
 
     def info(self, state: State, params: Track) -> dict[str, jax.Array]:
@@ -251,7 +266,7 @@ class QuadcopterGates(Flight[Track, State]):
             return "crash: it flew into the frame of a gate"
         if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
-        return f"crash: it is lost, more than {LOST:.0f} m from its gate"
+        return f"crash: it is lost, more than {LOST_DISTANCE:.0f} m from its gate"
 
     def describe(self, state: State, params: Track) -> str:
         """Describe the gates ahead, attitude, velocities and rotor speeds, with units."""
@@ -277,15 +292,15 @@ class QuadcopterGates(Flight[Track, State]):
             left = np.array([-math.sin(heading), math.cos(heading), 0.0])
             up = np.array([0.0, 0.0, 1.0])
             corners = [a * left + b * up for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))]
-            colour = picture.GOAL if i == int(state.passed) % COUNT else picture.LATER
+            colour = picture.GOAL if i == int(state.passed) % COUNT else picture.LATER_GOAL
             for corner, next_corner in zip(corners, corners[1:] + corners[:1], strict=True):
                 bar = [
                     middle + point
                     for point in (
-                        OPENING * corner,
-                        FRAME * corner,
-                        FRAME * next_corner,
-                        OPENING * next_corner,
+                        OPENING_HALF_WIDTH * corner,
+                        FRAME_HALF_WIDTH * corner,
+                        FRAME_HALF_WIDTH * next_corner,
+                        OPENING_HALF_WIDTH * next_corner,
                     )
                 ]
                 bars.append(Face(np.array(bar), colour, "gray"))
@@ -304,10 +319,10 @@ def crossing(vehicle: Quadcopter, number: Any, track: Track) -> Crossing:
     return Crossing(-(cosine * x + sine * y), sine * x - cosine * y, -z)
 
 
-TILT, FAST_TILT = 26.0, 21.0
-"""rad/s: gain of the reference player's attitude,
-if the vehicle allows it, and the least with which it flies at full speed
-"""
+TILT_GAIN = 26.0
+"""rad/s: attitude gain of the reference player, if the vehicle allows it."""
+FAST_TILT_GAIN = 21.0
+"""rad/s: smallest attitude gain with which it flies at full speed."""
 
 
 @privileged_player
@@ -334,10 +349,10 @@ class GatePilot(NamedTuple):
         """Make geometric control that leans further and turns more gently than in hover."""
 
         def make(flight: Any) -> GatePilot:
-            control = GeometricControl.of(
-                flight, position=4.0, tilt=TILT, yaw=5.0, lean=2.5, least_thrust=0.5
+            control = GeometricControl.for_vehicle(
+                flight, position=4.0, tilt=TILT_GAIN, yaw=5.0, lean=2.5, least_thrust=0.5
             )
-            slowdown = min(1.0, control.tilt / FAST_TILT)
+            slowdown = min(1.0, control.tilt / FAST_TILT_GAIN)
             return cls(control, cls(control).speed * slowdown)
 
         return make_pilot(task, make)

@@ -1,5 +1,6 @@
-"""Reach and hold a hover at the origin from a random attitude
-and velocity, with four rotor commands.
+"""Reach and hold a hover at the origin, with four rotor commands.
+
+Attitude and velocity are random at the start.
 
 Dynamics: ``physics/dynamics.py``, one Runge-Kutta step of 10 ms a step of the episode. Nothing is
 random after the start. Source of the task: Eschmann, Albani & Loianno 2024 (Learning to Fly in
@@ -189,15 +190,14 @@ make = with_latency(QuadcopterHover)
 
 
 def arena(sheet: DataSheet) -> float:
-    """Return the arena's half edge (m):
-    it grows by the height that a vehicle falls while it turns upright.
+    """Return the arena's half edge (m).
+
+    It grows by the height that a vehicle falls while it turns upright.
     """
-    return ARENA * max(1.0, (sheet.righting / SHIPPED.righting) ** 2)
+    return ARENA * max(1.0, (sheet.righting_time / SHIPPED.righting_time) ** 2)
 
 
 def hover_info(body: RigidBody) -> dict[str, jax.Array]:
-    """Return ``success``, distance from the origin (m)
-    and speed (m/s) of a vehicle that should hover.
-    """
+    """Return ``success``, distance from the origin (m) and speed (m/s) of a hovering vehicle."""
     distance, speed = jnp.sqrt(squared_length(body.x, body.y, body.z)), speed_of(body)
     return {"success": (distance < 0.1) & (speed < 0.1), "distance": distance, "speed": speed}

@@ -1,5 +1,6 @@
-"""Hover as in Learning to Fly in Seconds: its reward and curriculum,
-disturbances, noise, and past actions.
+"""Hover as in Learning to Fly in Seconds.
+
+It has the paper's reward and curriculum, disturbances, noise, and past actions.
 
 Dynamics: ``physics/dynamics.py``, one Runge-Kutta step of 10 ms a step of the episode, with a force
 and a torque that are constant over the episode: the context. The vehicle is always the paper's.
@@ -83,15 +84,17 @@ FORCE_DEVIATION = dynamics.MASS * GRAVITY / 20
 """N along each axis"""
 TORQUE_DEVIATION = dynamics.MASS * GRAVITY / 10_000
 """N m about each axis"""
-PLACE_NOISE, MOTION_NOISE = 0.001, 0.002
-"""Standard deviation of noise: m and entries of the matrix; m/s and rad/s."""
-LARGEST_NOISE = 6.0
+PLACE_NOISE = 0.001
+"""Standard deviation of the noise of the place (m) and of the entries of the matrix."""
+MOTION_NOISE = 0.002
+"""Standard deviation of the noise of velocity (m/s) and angular velocity (rad/s)."""
+MAX_NOISE = 6.0
 """Standard deviations: single-precision Gaussian numbers stay within."""
 HISTORY = 32
 """Past actions shown."""
 GUIDANCE = 0.1
 """Fraction of episodes that begin at the origin, level."""
-HIGHEST_TURN = 0.5 * math.pi
+MAX_TURN = 0.5 * math.pi
 FORCE_BANDS = 40
 # As in hover, plus a force of 0.3 of the weight along each axis (six deviations).
 VELOCITY_BOUND = 12.0
@@ -134,7 +137,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
         self.deviation = np.array([PLACE_NOISE] * 12 + [MOTION_NOISE] * 6, self.dtype)
         motion = [POSITION_BOUND] * 3 + attitude_and_rates_bound(VELOCITY_BOUND)[:15]
         bound = np.concatenate(
-            [np.array(motion) + LARGEST_NOISE * self.deviation, np.ones(4 * HISTORY)]
+            [np.array(motion) + MAX_NOISE * self.deviation, np.ones(4 * HISTORY)]
         )
         self.observation_space = self.box(-bound, bound)
         self.privileged_space = self.box(-np.inf, np.inf, (28,))
@@ -163,7 +166,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
         x, y, z = (jnp.where(guided, 0, 0.2 * (2 * unit - 1)) for unit in u[0:3])
         motion = (2 * unit - 1 for unit in u[3:9])
         turned = random_attitude(
-            jnp.stack([u[9], u[10], haar_angle(u[11], HIGHEST_TURN) / HIGHEST_TURN]), HIGHEST_TURN
+            jnp.stack([u[9], u[10], haar_angle(u[11], MAX_TURN) / MAX_TURN]), MAX_TURN
         )
         attitude = (
             jnp.where(guided, level, component)
@@ -204,8 +207,9 @@ class HoverLearningToFly(Flight[Wrench, State]):
         return *noisy, Component("past_actions", past, shape=(HISTORY, 4))
 
     def privileged(self, state: State, params: Wrench) -> jax.Array:
-        """Return motion without noise (18), rotor speeds by limit (4),
-        and the disturbance by its deviation (6).
+        """Return motion without noise (18), rotor speeds (4) and the disturbance (6).
+
+        Rotor speeds are by their limit, the disturbance by its deviation.
         """
         motion = self._motion(state)
         rotors = [speed / dynamics.ROTOR_SPEED_LIMIT for speed in state.vehicle.rotors]
@@ -271,11 +275,13 @@ class HoverLearningToFly(Flight[Wrench, State]):
 
 
 def haar_angle(unit: Scalar, max_angle: float) -> Scalar:
-    """Return the angle (rad) of a rotation drawn uniformly
-    from those of SO(3) that turn by at most ``most``.
+    """Return the angle (rad) of a rotation that turns by at most ``max_angle``.
 
-    Its distribution is (a - sin a) / (most - sin most). That is Kepler's equation of eccentricity
-    one; Newton's method solves it, starting from the root of its first term, the cube.
+    The rotation is drawn uniformly from those of SO(3).
+
+    The angle's distribution is (a - sin a) / (m - sin m), with m for ``max_angle``. That is
+    Kepler's equation of eccentricity one; Newton's method solves it, starting from the root of its
+    first term, the cube.
     """
     mean = unit * (max_angle - math.sin(max_angle))
     angle = jnp.cbrt(6 * mean)
@@ -286,8 +292,7 @@ def haar_angle(unit: Scalar, max_angle: float) -> Scalar:
 
 @privileged_player
 class LearningToFlyPilot(NamedTuple):
-    """The reference player: geometric control that knows its vehicle,
-    with its motors and rotor speeds.
+    """The reference player: geometric control that knows its vehicle, motors and rotor speeds.
 
     It does not know the disturbance, which pushes it aside as far as its stiffness allows. Gains
     are lower than in hover, whose motors are faster. Where rotors cannot give everything, it turns

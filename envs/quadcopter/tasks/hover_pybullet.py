@@ -1,5 +1,6 @@
-"""The hover task with Bullet's physics:
-does a policy know the vehicle, or only one simulator of it?
+"""The hover task with Bullet's physics.
+
+It tells whether a policy knows the vehicle, or only one simulator of it.
 
 Everything but the physics comes from ``hover.py``: observation, action, reward, ends, success and
 descriptions are its functions. A seed and split begin the same episode in both, with context and
@@ -51,9 +52,10 @@ from ..rendering.picture import Pictured, Shot
 from .hover import QuadcopterHover
 
 BULLET_STEPS = 32
-"""Bullet's steps in a step of the episode: the fewest, in powers of two, that stay within a
-millimetre of Runge-Kutta over half a second of random commands. Bullet's error halves as they
-double.
+"""Bullet's steps in a step of the episode.
+
+They are the fewest, in powers of two, that stay within a millimetre of Runge-Kutta over half a
+second of random commands. Bullet's error halves as they double.
 """
 
 
@@ -91,8 +93,9 @@ class Bullet:
     def fly(
         self, vehicle: Quadcopter, command: Rotors, airframe: Airframe, arm: float = ROTOR_ARM
     ) -> Quadcopter:
-        """Return the vehicle one step of the episode later under constant commanded speeds (rad/s);
-        all floats.
+        """Return the vehicle one step of the episode later under constant commanded speeds.
+
+        Speeds are in rad/s, and all values are floats.
 
         Rotors are ``arm`` (m) away from the body's x and y axes.
         """
@@ -248,8 +251,9 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
     def begin(
         self, simulator: Any, seed: int | None, key: np.ndarray, index: int, source: ContextSource
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Return the context, start and first observation
-        of the pure task for the same seed, episode and split.
+        """Return the pure task's context, start and first observation.
+
+        They are those for the same seed, episode and split.
         """
         refuse_after_fork()
         pure_programs = programs(self.pure)
@@ -262,8 +266,9 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
     def judge(
         self, vehicle: Quadcopter, action: np.ndarray, next_vehicle: Quadcopter, airframe: Airframe
     ) -> tuple[np.ndarray, float, bool, dict[str, Any]]:
-        """Return observation, reward, whether the task is over,
-        and measures, by the pure task's own functions.
+        """Return observation, reward, whether the task is over, and measures.
+
+        The pure task's own functions compute them.
         """
         numbers = np.array(jax.tree.leaves((vehicle, next_vehicle, airframe)), self.dtype)
         with precision(self.pure):
@@ -273,8 +278,9 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
 
     @cached_property
     def _judged(self) -> Callable[[np.ndarray, np.ndarray], jax.Array]:
-        """Compute all of these from one packed vector into another:
-        a value that crosses alone costs more than the arithmetic.
+        """Compute the results of :meth:`judge` from one packed vector into another.
+
+        A value that crosses alone costs more than the arithmetic.
         """
         pure = self.pure
         template = Quadcopter(RigidBody(*[0.0] * 13), Rotors(*[0.0] * 4))

@@ -1,5 +1,6 @@
-"""Land on a pad: touch down softly, level and near its middle,
-through the cushion of air near the ground.
+"""Land on a pad through the cushion of air near the ground.
+
+The vehicle should touch down softly, level and near the pad's middle.
 
 Dynamics: ``physics/dynamics.py`` with rotor drag and the ground effect of each rotor, one
 Runge-Kutta step of 10 ms a step of the episode. Nothing is random after the start. The problem: Shi
@@ -74,13 +75,21 @@ REACH = 2.0
 """m from the pad along x and y"""
 CEILING = 2.5
 """m"""
-LOST = 3.0
+LOST_DISTANCE = 3.0
 """m: distance from the pad that any end counts as."""
 PRIZE = 12.0
-PRIZE_SPEED, PRIZE_TILT, PRIZE_DISTANCE = 0.5, math.radians(20), 0.3
-"""m/s, rad, m: scales of the prize."""
-SOFTLY, LEVEL, ON_THE_PAD = 0.3, math.radians(10), 0.15
-"""m/s, rad, m: limits of success."""
+PRIZE_SPEED = 0.5
+"""m/s: scale of the prize."""
+PRIZE_TILT = math.radians(20)
+"""rad: scale of the prize."""
+PRIZE_DISTANCE = 0.3
+"""m: scale of the prize."""
+MAX_LANDING_SPEED = 0.3
+"""m/s: limit of success."""
+MAX_LANDING_TILT = math.radians(10)
+"""rad: limit of success."""
+MAX_LANDING_DISTANCE = 0.15
+"""m from the pad's middle: limit of success."""
 POSITION_BOUND = 3.0
 VELOCITY_BOUND = 25.0
 """m/s: 41 m/s^2 at most over a diagonal of 6.2 m would end at 22.6."""
@@ -105,7 +114,10 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
     terms = weights(
         progress=(1.0, "metres nearer to the pad, in steps that do not end the episode"),
         prize=(PRIZE, "a touch-down: 1 if it is still, level and in the middle, less otherwise"),
-        loss=(1.0, f"{LOST:g} m minus the distance from the pad, taken off as the episode ends"),
+        loss=(
+            1.0,
+            f"{LOST_DISTANCE:g} m minus the distance from the pad, taken off as the episode ends",
+        ),
     )
     ends_in_failure = False
 
@@ -118,7 +130,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         weight = self.context_values.weight
         moved = weight("progress") * self.speed_ratio * VELOCITY_BOUND * STEP
         self.reward_space = self.box(
-            -max(weight("loss") * LOST, moved), max(weight("prize"), moved), ()
+            -max(weight("loss") * LOST_DISTANCE, moved), max(weight("prize"), moved), ()
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -200,16 +212,19 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         )
         over = self.terminal(next_state, key, params)
         if self.context_values.reweighted:
-            away, now = distance(state.body), distance(body)
+            previous_distance, next_distance = distance(state.body), distance(body)
             return weighted_reward(
-                self.context_values, away, now, prize=prize, over=over, lost=LOST
+                self.context_values,
+                previous_distance,
+                next_distance,
+                prize=prize,
+                over=over,
+                lost=LOST_DISTANCE,
             )
-        return distance(state.body) - jnp.where(over, LOST, distance(body)) + prize
+        return distance(state.body) - jnp.where(over, LOST_DISTANCE, distance(body)) + prize
 
     def terminal(self, state: Quadcopter, key: jax.Array, params: Params) -> jax.Array:
-        """Say whether it touches the ground,
-        left the arena or spins faster than its gyroscope measures.
-        """
+        """Say whether it is down, left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
         return self.touches(body) | outside | motion.spins_too_fast(body)
@@ -219,7 +234,12 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         body = state.body
         tilt, miss = _tilt(body), squared_length(body.x, body.y, 0.0)
         speed = speed_of(body)
-        landed = self.touches(body) & (speed < SOFTLY) & (tilt < LEVEL) & (miss < ON_THE_PAD**2)
+        landed = (
+            self.touches(body)
+            & (speed < MAX_LANDING_SPEED)
+            & (tilt < MAX_LANDING_TILT)
+            & (miss < MAX_LANDING_DISTANCE**2)
+        )
         return {"success": landed, "distance": distance(body), "speed": speed, "tilt": tilt}
 
     def touches(self, body: RigidBody) -> Scalar:
@@ -254,7 +274,14 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
     def shot(self, state: Quadcopter, params: Params) -> Shot:
         """Show the vehicle over the ground, and the pad (green)."""
         angles = np.linspace(0, 2 * math.pi, 40)
-        pad = np.stack([ON_THE_PAD * np.cos(angles), ON_THE_PAD * np.sin(angles), 0 * angles], 1)
+        pad = np.stack(
+            [
+                MAX_LANDING_DISTANCE * np.cos(angles),
+                MAX_LANDING_DISTANCE * np.sin(angles),
+                0 * angles,
+            ],
+            1,
+        )
         return Shot(state, 0.8, lying=[Face(pad, picture.GOAL)], centre=(0.0, 0.0, 0.8))
 
 
@@ -273,8 +300,9 @@ def _tilt(body: RigidBody) -> Scalar:
 
 @privileged_player
 class LandingPilot(NamedTuple):
-    """The reference player: over the pad first, then down,
-    the slower the lower; geometric control holds the velocity.
+    """The reference player: it flies over the pad first, then down, the slower the lower.
+
+    Geometric control holds the velocity.
 
     It knows the ground effect and asks for that much less thrust; otherwise it would float on the
     air cushion.
@@ -301,7 +329,7 @@ class LandingPilot(NamedTuple):
             "least_thrust": 0.5,
             "height": 12.5,
         }
-        return make_pilot(task, lambda flight: cls(GeometricControl.of(flight, **gains)))
+        return make_pilot(task, lambda flight: cls(GeometricControl.for_vehicle(flight, **gains)))
 
     def initial(self, params: Params) -> tuple[()]:
         """Return no memory."""
@@ -313,7 +341,7 @@ class LandingPilot(NamedTuple):
         body = state.body
         away = jnp.sqrt(squared_length(body.x, body.y, 0.0))
         # The sink rate falls with the distance from the pad's middle, to zero at 0.3 m.
-        over = jnp.clip(1 - (away - ON_THE_PAD / 3) / 0.25, 0, 1)
+        over = jnp.clip(1 - (away - MAX_LANDING_DISTANCE / 3) / 0.25, 0, 1)
         sinking = over * jnp.clip(self.sink * body.z, self.slowest, self.fastest)
         cushion = ground_effect(body.z, self.control.sheet.air._replace(ground=view.params.ground))
         lift = -GRAVITY * cushion / (1 + cushion)

@@ -1,5 +1,6 @@
-"""Flights as on a real vehicle: commands arrive late,
-sensors are noisy, the inertia is known within a factor.
+"""Flights as on a real vehicle.
+
+Commands arrive late, sensors are noisy, and the inertia is known within a factor.
 
 Each task is that of its calm file with three differences. Commands arrive 20 ms late (setting
 ``latency``: 0 to 30 ms), and the observation shows those under way. Sensors have the noise of
@@ -47,7 +48,7 @@ INERTIA = (3.5e-6, 24e-6)
 _MIDDLE = 0.5 * (INERTIA[1] + INERTIA[0])
 _SIDE = (INERTIA[1] - INERTIA[0]) / (INERTIA[1] + INERTIA[0])
 _YAW = SHIPPED.nominal.inertia.jz / SHIPPED.nominal.inertia.jx
-UNCERTAIN = SHIPPED._replace(
+UNCERTAIN_SHEET = SHIPPED._replace(
     nominal=SHIPPED.nominal._replace(
         inertia=Inertia(SHIPPED.nominal.inertia.mass, _MIDDLE, _MIDDLE, _YAW * _MIDDLE)
     ),
@@ -61,25 +62,25 @@ UNCERTAIN = SHIPPED._replace(
 class UncertainHover(QuadcopterHover):
     """Hover of the uncertain vehicle."""
 
-    shipped: ClassVar[DataSheet] = UNCERTAIN
+    shipped: ClassVar[DataSheet] = UNCERTAIN_SHEET
 
 
 class UncertainTrajectory(QuadcopterTrajectory):
     """Trajectories of the uncertain vehicle."""
 
-    shipped: ClassVar[DataSheet] = UNCERTAIN
+    shipped: ClassVar[DataSheet] = UNCERTAIN_SHEET
 
 
 class UncertainLand(QuadcopterLand):
     """Landing of the uncertain vehicle."""
 
-    shipped: ClassVar[DataSheet] = UNCERTAIN
+    shipped: ClassVar[DataSheet] = UNCERTAIN_SHEET
 
 
 class UncertainGates(QuadcopterGates):
     """Gates for the uncertain vehicle."""
 
-    shipped: ClassVar[DataSheet] = UNCERTAIN
+    shipped: ClassVar[DataSheet] = UNCERTAIN_SHEET
 
 
 class Latency(WithLatency):

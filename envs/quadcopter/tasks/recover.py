@@ -1,5 +1,6 @@
-"""Recover from a throw: get level and stop,
-from any attitude up to upside down, spinning, at speed.
+"""Recover from a throw: get level and stop.
+
+The start has any attitude up to upside down, and the vehicle spins and has speed.
 
 Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the
 episode. Nothing is random after the start. The problem: Faessler, Fontana, Forster & Scaramuzza
@@ -43,7 +44,7 @@ from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task_card import TaskCard
 
-from ..control.geometric import SLOWER, attitude_gains, make_pilot, rotor_commands
+from ..control.geometric import MIN_GAIN_RATIO, attitude_gains, make_pilot, rotor_commands
 from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED, DataSheet
 from ..physics.dynamics import Airframe, Quadcopter
@@ -64,11 +65,11 @@ SPEED = 2.0
 """m/s along each axis, at the start"""
 RATE = 10.0
 """rad/s about each axis, at the start"""
-LEVEL = math.cos(math.radians(5))
+MIN_UPRIGHT = math.cos(math.radians(5))
 """Cosine of the largest tilt that counts as success."""
-STOPPED = 0.2
+MAX_FINAL_SPEED = 0.2
 """m/s"""
-STEADY = 0.5
+MAX_FINAL_RATE = 0.5
 """rad/s"""
 VELOCITY_BOUND = 50.0
 """m/s: 41 m/s^2 at most over a diagonal of the arena would end at 49."""
@@ -162,9 +163,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         return jnp.exp(-cost)
 
     def terminal(self, state: Quadcopter, key: jax.Array, params: Airframe) -> jax.Array:
-        """Say whether it hit the ground, left the arena
-        or spins faster than its gyroscope measures.
-        """
+        """Say whether it is down, left the arena or spins faster than its gyroscope measures."""
         body = state.body
         outside = (jnp.abs(body.x) > REACH) | (jnp.abs(body.y) > REACH) | (body.z > CEILING)
         return (body.z < 0) | outside | motion.spins_too_fast(body)
@@ -174,9 +173,9 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         body = state.body
         upright = rotation_matrix(body)[8]
         speed = speed_of(body)
-        steady = squared_length(body.wx, body.wy, body.wz) < STEADY**2
+        steady = squared_length(body.wx, body.wy, body.wz) < MAX_FINAL_RATE**2
         return {
-            "success": (upright > LEVEL) & (speed < STOPPED) & steady,
+            "success": (upright > MIN_UPRIGHT) & (speed < MAX_FINAL_SPEED) & steady,
             "tilt": jnp.arccos(jnp.clip(upright, -1, 1)),
             "speed": speed,
             "height": body.z,
@@ -211,8 +210,9 @@ make = with_latency(QuadcopterRecover)
 
 @privileged_player
 class RecoveryControl(eqx.Module):
-    """The reference player: it controls tilt first and yaw not at all;
-    its force follows from velocity alone.
+    """The reference player: it controls tilt first and yaw not at all.
+
+    Its force follows from velocity alone.
 
     A force that stops the vehicle in a moderate time gives the thrust and the direction of the
     body's z axis. The torque turns that axis there the short way, with the full gain beyond a right
@@ -240,7 +240,11 @@ class RecoveryControl(eqx.Module):
         def make(flight: Any) -> RecoveryControl:
             usual = cls()
             tilt, yaw = attitude_gains(flight.sheet)
-            gains = min(usual.velocity, tilt / SLOWER), min(usual.tilt, tilt), min(usual.yaw, yaw)
+            gains = (
+                min(usual.velocity, tilt / MIN_GAIN_RATIO),
+                min(usual.tilt, tilt),
+                min(usual.yaw, yaw),
+            )
             return cls(*gains, sheet=flight.sheet)
 
         return make_pilot(task, make)

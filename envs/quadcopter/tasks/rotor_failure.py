@@ -1,5 +1,6 @@
-"""Lose a rotor in flight and stay: hold a place
-with the three rotors that are left, spinning about the thrust.
+"""Lose a rotor in flight and stay.
+
+The vehicle holds a place with the three rotors that are left, and spins about the thrust.
 
 Without one rotor nothing balances the reaction torque, so the vehicle spins up until air drag does.
 It can still fly: it spins about an axis fixed in the body that stays vertical, and over every turn
@@ -74,11 +75,11 @@ from ..physics.rigid_body import (
     body_z,
     derivative,
     leaves_cube,
-    normalised,
+    normalise,
     rotation_matrix,
     squared_length,
 )
-from ..physics.sampling import nearly_at_rest, sample_airframe
+from ..physics.sampling import body_near_rest, sample_airframe
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
@@ -166,7 +167,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start near the goal, nearly at rest."""
-        body = nearly_at_rest(self.uniform(key, 12), 0.2)
+        body = body_near_rest(self.uniform(key, 12), 0.2)
         vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
         return State(vehicle, jnp.int32(0), jnp.full((), ARENA, self.dtype))
 
@@ -241,8 +242,9 @@ def distance(body: RigidBody) -> Scalar:
 
 
 def propeller_momentum(speeds: Rotors) -> Scalar:
-    """Return the angular momentum of the propellers about body z (N m s),
-    given their speeds, or its rate, given theirs.
+    """Return the angular momentum of the propellers about body z (N m s).
+
+    Given the rates of their speeds, it is the rate of the momentum.
 
     Propellers turn against their torque.
     """
@@ -253,9 +255,7 @@ def propeller_momentum(speeds: Rotors) -> Scalar:
 def step(
     vehicle: Quadcopter, command: Rotors, airframe: Airframe, spin_drag: Scalar, duration: float
 ) -> Quadcopter:
-    """Return the vehicle ``duration`` seconds later
-    under constant commanded rotor speeds (rad/s).
-    """
+    """Return the vehicle ``duration`` s later under constant commanded rotor speeds (rad/s)."""
     decay = jnp.exp(-0.5 * duration / airframe.motor_time_constant)
     middle = lag(vehicle.rotors, command, decay, decay)
     end = lag(middle, command, decay, decay)
@@ -280,13 +280,14 @@ def step(
         )
         return derivative(body, wrench, airframe.inertia)
 
-    return Quadcopter(normalised(rk4(motion, vehicle.body, duration)), end)
+    return Quadcopter(normalise(rk4(motion, vehicle.body, duration)), end)
 
 
 @privileged_player
 class SpinningControl(NamedTuple):
-    """The reference player: it points an axis of the body along the desired force,
-    and the body spins about it.
+    """The reference player: it points an axis of the body along the desired force.
+
+    The body spins about this axis.
 
     With all rotors the axis is body z. With three it leans away from the failed rotor, as in the
     periodic solution of the paper, where gyroscopic torque balances the thrust of the rotor
@@ -332,12 +333,12 @@ class SpinningControl(NamedTuple):
         lost = [(state.steps >= view.params.moment) & (view.params.rotor == i) for i in range(4)]
         failed = lost[0] | lost[1] | lost[2] | lost[3]
 
-        def of_the_lost(values: Any) -> Scalar:
+        def select_lost(values: Any) -> Scalar:
             return sum(jnp.where(gone, value, 0) for gone, value in zip(lost, values, strict=True))
 
         # The axis, away from the failed rotor.
         ax, ay = (
-            -self.tilt / math.sqrt(2) * of_the_lost(positions) for positions in (ALONG_X, ALONG_Y)
+            -self.tilt / math.sqrt(2) * select_lost(positions) for positions in (ALONG_X, ALONG_Y)
         )
         az = jnp.sqrt(1 - ax * ax - ay * ay)
 
@@ -380,7 +381,7 @@ class SpinningControl(NamedTuple):
         forces = allocate(thrust, tx, ty, jz * yaw, airframe, ARM)
         # A torque about z changes rotors 1, 3 and 2, 4 alike. This one makes the failed rotor's
         # share zero.
-        missing, spin = of_the_lost(forces), of_the_lost(REACTION)
+        missing, spin = select_lost(forces), select_lost(REACTION)
         decay = jnp.exp(-STEP / airframe.motor_time_constant)
 
         def command(force: Scalar, reaction: float, speed: Scalar) -> Scalar:

@@ -1,5 +1,6 @@
-"""Hover, waypoints and trajectories under real conditions:
-wind and gusts, a payload, a battery that sags.
+"""Hover, waypoints and trajectories under real conditions.
+
+There are wind and gusts, a payload, and a battery that sags.
 
 Each task has the observation, reward, ends and success of its calm task. The differences are the
 air (``wind.py``), the body (``payload.py``) and the rotors' full speed (``battery.py``, all in
@@ -58,9 +59,9 @@ WIND_SPEED = (2.0, 8.0)
 WIND_BANDS = 24
 PAYLOAD_MASS = 0.004
 """kg: the heaviest."""
-PAYLOAD_ASIDE = 0.01
+MAX_PAYLOAD_OFFSET = 0.01
 """m: along body x and y, either way."""
-PAYLOAD_BELOW = (0.01, 0.02)
+PAYLOAD_DEPTH = (0.01, 0.02)
 """m"""
 CHARGE = (0.5, 1.0)
 
@@ -114,7 +115,7 @@ class Rough(Flight[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the calm task's context for this key, and conditions."""
         u = self.uniform(jax.random.fold_in(key, 1), 7)
-        shallow, deep = PAYLOAD_BELOW
+        shallow, deep = PAYLOAD_DEPTH
         empty, full = CHARGE
         return Params(
             self.calm.sample_params(key, split),
@@ -125,8 +126,8 @@ class Rough(Flight[Params, State]):
                 ),
                 Payload(
                     PAYLOAD_MASS * u[2],
-                    PAYLOAD_ASIDE * (2 * u[3] - 1),
-                    PAYLOAD_ASIDE * (2 * u[4] - 1),
+                    MAX_PAYLOAD_OFFSET * (2 * u[3] - 1),
+                    MAX_PAYLOAD_OFFSET * (2 * u[4] - 1),
                     -(shallow + (deep - shallow) * u[5]),
                 ),
                 empty + (full - empty) * u[6],
@@ -136,7 +137,7 @@ class Rough(Flight[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Return the calm task's start for this key, in gusts of a wind that has blown for long."""
         calm, conditions = params
-        gusts = wind.stationary(conditions.wind, self._normals(jax.random.fold_in(key, 1)))
+        gusts = wind.stationary_gusts(conditions.wind, self._normals(jax.random.fold_in(key, 1)))
         return State(
             self.calm.initial(key, calm),
             gusts,
@@ -144,8 +145,9 @@ class Rough(Flight[Params, State]):
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Move the vehicle one step in wind, with its payload,
-        at the battery's voltage; then gusts and battery.
+        """Move the vehicle one step in wind, with its payload, at the battery's voltage.
+
+        Gusts and battery follow.
         """
         conditions, airframe = params.conditions, self.calm.airframe(params.calm)
         vehicle = self.calm.vehicle(state.calm)
@@ -189,7 +191,11 @@ class Rough(Flight[Params, State]):
         payload = params.conditions.payload
         rotors, airframe = self.calm.vehicle(state.calm).rotors, self.calm.airframe(params.calm)
         volts = battery.voltage(state.battery, battery.rotor_power(rotors, airframe))
-        load = payload.mass / PAYLOAD_MASS, payload.x / PAYLOAD_ASIDE, payload.y / PAYLOAD_ASIDE
+        load = (
+            payload.mass / PAYLOAD_MASS,
+            payload.x / MAX_PAYLOAD_OFFSET,
+            payload.y / MAX_PAYLOAD_OFFSET,
+        )
         return self.stack(*air, *load, battery.full_speed(volts) / dynamics.ROTOR_SPEED_LIMIT)
 
     def reward(
@@ -236,14 +242,15 @@ class RoughHover(Rough):
 
 
 class SteadyWaypointPilot(WaypointPilot):
-    """The reference player of waypoints, slower and less tilted:
-    gusts would carry it past its waypoint.
+    """The reference player of waypoints, slower and less tilted.
+
+    Gusts would carry a faster one past its waypoint.
     """
 
     @classmethod
     def for_task(cls, task: Any) -> Any:
         """Make the pilot of the calm task's vehicle."""
-        return cls.of(
+        return cls.for_vehicle(
             task, Pace(4.8, 1.1, 4.75), position=3.5, tilt=40.0, lean=2.5, least_thrust=0.63
         )
 

@@ -1,5 +1,6 @@
-"""The reference player of ``TemporalLogicQuadcopter``:
-flies from region to region by maps of shortest ways.
+"""The reference player of ``TemporalLogicQuadcopter``.
+
+It flies from region to region by maps of shortest ways.
 
 At the start of an episode it plans the order of regions and the level ways to them
 (``shared/temporal_logic/plan.py``), round all hazards as if they were pillars. At each step it
@@ -35,7 +36,7 @@ from ..control import flight_controller
 from ..control.flight_controller import Velocity
 from ..physics.rigid_body import GRAVITY, RigidBody, rotation_matrix
 from .commands.by_command import TILT_RATE, TURN_RATE
-from .temporal_logic import RADIUS, SIDE, Params, TemporalLogicQuadcopter, predicates
+from .temporal_logic import REGION_RADIUS, SIDE, Params, TemporalLogicQuadcopter, predicates
 
 SPACING = map_spacing(SIDE)
 """m between points of the map."""
@@ -44,9 +45,9 @@ VELOCITIES = np.concatenate([np.zeros((2, 1)), *(
     share * np.stack([np.cos(DIRECTIONS), np.sin(DIRECTIONS)]) for share in (1.0, 0.4)
 )], axis=1)  # fmt: skip
 """``(2, 33)``: velocities along x and y, by the highest."""
-LOOK = (0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
+LOOK_AHEAD_TIMES = (0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
 """s: times at which it looks ahead."""
-STEEPEST = 1.5
+MAX_CLIMB_RATE = 1.5
 """m/s upward or downward"""
 
 
@@ -80,7 +81,7 @@ class SpecificationPilot(NamedTuple):
             (params.region_x, params.region_y),
             (params.hazard_x, params.hazard_y, params.hazard_radius),
             side=SIDE,
-            radius=RADIUS,
+            radius=REGION_RADIUS,
             room=0.15,
         )
 
@@ -97,25 +98,25 @@ class SpecificationPilot(NamedTuple):
         stage = memory.stage + ((depths[goal] > self.inside) & (memory.stage < last) & ~stays)
         goal = memory.order[jnp.minimum(stage, 2)]
         finished = stage >= last
-        distance = RADIUS - depths[goal]
+        distance = REGION_RADIUS - depths[goal]
         speed = jnp.where(
             stays, jnp.minimum(self.fastest, 1.5 * jnp.maximum(distance - 0.1, 0.0)), self.fastest
         )
         rise = jnp.where(finished, 0.0, self.climbing * (params.region_z[goal] - body.z))
-        rise = jnp.clip(rise, -STEEPEST, STEEPEST)
+        rise = jnp.clip(rise, -MAX_CLIMB_RATE, MAX_CLIMB_RATE)
 
         vx, vy = speed * jnp.asarray(VELOCITIES, body.x.dtype)
         cost = jnp.where(finished, jnp.sqrt(vx * vx + vy * vy), 0.0)
         clear = jnp.ones_like(cost, bool)
         x, y = body.x, body.y
-        for number, time in enumerate(LOOK):
+        for number, time in enumerate(LOOK_AHEAD_TIMES):
             slip = (1 - jnp.exp(-self.velocity * time)) / self.velocity
             x = body.x + vx * time + (body.vx - vx) * slip
             y = body.y + vy * time + (body.vy - vy) * slip
             z = body.z + rise * time + (body.vz - rise) * slip
             values_there = predicates(x, y, z, params)
             crashed = clear & (clearance(values_there, params.specification, stage) < self.margin)
-            cost = cost + jnp.where(crashed, UNREACHABLE * (len(LOOK) - number), 0.0)
+            cost = cost + jnp.where(crashed, UNREACHABLE * (len(LOOK_AHEAD_TIMES) - number), 0.0)
             clear = clear & ~crashed
         lengths = memory.ways[jnp.minimum(stage, 2)]
         best = jnp.argmin(cost + jnp.where(finished, 0.0, interpolate(lengths, x, y, SPACING)))

@@ -1,5 +1,6 @@
-"""Fly a quadcopter so that a specification in signal temporal logic holds:
-reach, avoid, order, stay, deadlines.
+"""Fly a quadcopter so that a specification in signal temporal logic holds.
+
+Specifications ask it to reach and to avoid regions, in an order, to stay, and to meet deadlines.
 
 The specifications, their monitors, rewards and success are those of ``TemporalLogic-v0``, in
 ``shared/temporal_logic``; the values of A, B, C and ``free`` are distances in space. Samples are
@@ -80,16 +81,26 @@ from ..sensing import motion
 from .commands.by_command import ByRates
 
 SUBSTEPS = 10
-SIDE, CEILING, CELL = 8.0, 3.0, 2.0
-"""m: of the arena and of a cell."""
+SIDE = 8.0
+"""m: side of the arena."""
+CEILING = 3.0
+"""m: height of the arena."""
+CELL_SIDE = 2.0
+"""m: side of a cell of the arena."""
 PILLARS = 2
 """Hazards that are pillars; the others are balls."""
-RADIUS, SMALLEST, LARGEST = 0.5, 0.35, 0.55
-"""m: of regions; of hazards."""
-SHIFT = 0.25
+REGION_RADIUS = 0.5
 """m"""
-LOWEST, HIGHEST = 0.8, 2.2
-"""m: heights of start, regions and balls."""
+MIN_HAZARD_RADIUS = 0.35
+"""m"""
+MAX_HAZARD_RADIUS = 0.55
+"""m"""
+MAX_SHIFT = 0.25
+"""m along x and y, of what is placed in a cell, from the cell's centre."""
+MIN_HEIGHT = 0.8
+"""m: smallest height of start, regions and balls."""
+MAX_HEIGHT = 2.2
+"""m: largest height of start, regions and balls."""
 # Rotors and gravity accelerate it by at most 41 m/s^2, over a diagonal of 11.7 m.
 VELOCITY_BOUND = 35.0
 COLOURS = ("green", "royalblue", "purple")
@@ -136,11 +147,12 @@ class State(NamedTuple):
 def predicates(x: Scalar, y: Scalar, z: Scalar, params: Params) -> dict[str, Scalar]:
     """Return the values of A, B, C and free at a place, m."""
 
-    def away(dx: Scalar, dy: Scalar, dz: Scalar) -> Scalar:
+    def length_of(dx: Scalar, dy: Scalar, dz: Scalar) -> Scalar:
         return jnp.sqrt(dx * dx + dy * dy + dz * dz)
 
     values = {
-        name: RADIUS - away(params.region_x[i] - x, params.region_y[i] - y, params.region_z[i] - z)
+        name: REGION_RADIUS
+        - length_of(params.region_x[i] - x, params.region_y[i] - y, params.region_z[i] - z)
         for i, name in enumerate("ABC")
     }
     free = jnp.minimum(jnp.minimum(x, SIDE - x), jnp.minimum(y, SIDE - y))
@@ -149,7 +161,8 @@ def predicates(x: Scalar, y: Scalar, z: Scalar, params: Params) -> dict[str, Sca
         above = 0.0 if i < PILLARS else params.ball_z[i - PILLARS] - z
         free = jnp.minimum(
             free,
-            away(params.hazard_x[i] - x, params.hazard_y[i] - y, above) - params.hazard_radius[i],
+            length_of(params.hazard_x[i] - x, params.hazard_y[i] - y, above)
+            - params.hazard_radius[i],
         )
     return {**values, "free": free}
 
@@ -176,16 +189,16 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
             *arena,
             *motion_bound,
             *offsets,
-            *[LARGEST] * HAZARDS,
+            *[MAX_HAZARD_RADIUS] * HAZARDS,
             *[1.0] * len(MONITORS),
             *values,
             1.0,
         ]
-        none = [0.0] * (HAZARDS + len(MONITORS))
+        zeros = [0.0] * (HAZARDS + len(MONITORS))
         low = (
             [0.0] * 3
             + [-bound for bound in motion_bound + offsets]
-            + none
+            + zeros
             + [-bound for bound in values]
             + [0.0]
         )
@@ -198,9 +211,9 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         u = self.uniform(key, 16 + 3 * num_cells + HAZARDS + 6)
         columns, rows = sample_cells(u[:16], split)
         across, along, height = u[16 : 16 + 3 * num_cells].reshape(3, num_cells)
-        x = CELL * (0.5 + columns.astype(self.dtype)) + SHIFT * (2 * across - 1)
-        y = CELL * (0.5 + rows.astype(self.dtype)) + SHIFT * (2 * along - 1)
-        z = LOWEST + (HIGHEST - LOWEST) * height
+        x = CELL_SIDE * (0.5 + columns.astype(self.dtype)) + MAX_SHIFT * (2 * across - 1)
+        y = CELL_SIDE * (0.5 + rows.astype(self.dtype)) + MAX_SHIFT * (2 * along - 1)
+        z = MIN_HEIGHT + (MAX_HEIGHT - MIN_HEIGHT) * height
         more_units = u[16 + 3 * num_cells :]
         hazards = 1 + REGIONS
         return Params(
@@ -214,7 +227,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
             z[1:hazards],
             x[hazards:],
             y[hazards:],
-            SMALLEST + (LARGEST - SMALLEST) * more_units[6:],
+            MIN_HAZARD_RADIUS + (MAX_HAZARD_RADIUS - MIN_HAZARD_RADIUS) * more_units[6:],
             z[hazards + PILLARS :],
         )
 
@@ -260,7 +273,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
             self.stack(body.x, body.y, body.z, *self.body_observation(state.vehicle)),
             *(jnp.stack(offsets, 1).ravel() for offsets in (regions, pillars, balls)),
             params.hazard_radius,
-            *self.monitored(state, params, 1.0),
+            *self.monitor_observation(state, params, 1.0),
         ])  # fmt: skip
         low, high = self.observation_space.low, self.observation_space.high  # type: ignore[attr-defined]
         return jnp.clip(entries, low, high)
@@ -312,8 +325,8 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         return (
             f"{self.describe_specification(state, params)} Free means out of hazards and within "
             f"the arena, 0 to {SIDE:g} m in x and y and 0 to {CEILING:g} m in z.\n\nRegions are "
-            f"balls of radius {RADIUS:g} m: {regions_text}. Hazards: pillars {pillars}; balls "
-            f"{balls}.\n\nThe vehicle is at {motion.format_point(state.vehicle.body[:3])}. "
+            f"balls of radius {REGION_RADIUS:g} m: {regions_text}. Hazards: pillars {pillars}; "
+            f"balls {balls}.\n\nThe vehicle is at {motion.format_point(state.vehicle.body[:3])}. "
             f"{self.describe_vehicle(state.vehicle)} {self.describe_monitor(state, params)}"
         )
 
@@ -336,7 +349,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         for colour, *middle in zip(
             COLOURS, params.region_x, params.region_y, params.region_z, strict=True
         ):
-            things += hoops(np.array(middle, float), RADIUS, colour)
+            things += hoops(np.array(middle, float), REGION_RADIUS, colour)
         hazards = np.array([params.hazard_x, params.hazard_y, params.hazard_radius], float).T
         for x, y, radius in hazards[:PILLARS]:
             things += prism(x, y, radius, CEILING, ("indianred", "lightcoral"))

@@ -1,5 +1,6 @@
-"""Track a moving reference: Lissajous figures,
-figures of eight and helices, with a preview of half a second.
+"""Track a moving reference with a preview of half a second.
+
+References are Lissajous figures, figures of eight and helices.
 
 Dynamics: ``physics/dynamics.py`` with rotor drag, one Runge-Kutta step of 10 ms a step of the
 episode. Nothing is random after the start. Every path is a sum of sinusoids, ``a sin(w t + p)``
@@ -52,7 +53,7 @@ from ..physics import dynamics
 from ..physics.aerodynamics import rotor_drag
 from ..physics.dynamics import STEP, Airframe, Quadcopter
 from ..physics.rigid_body import Scalar, squared_length
-from ..physics.sampling import nearly_at_rest, sample_airframe
+from ..physics.sampling import body_near_rest, sample_airframe
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
@@ -63,9 +64,9 @@ PREVIEW = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 """s"""
 HALVING_ERROR = 0.1
 """m: distance at which the reward is one half."""
-LOST = 1.5
+LOST_DISTANCE = 1.5
 """m from the reference"""
-TRACKED = 0.05
+MAX_MEAN_ERROR = 0.05
 """m: averaged distance that counts as success."""
 MEMORY = 1.0
 """s: time constant of that average."""
@@ -75,7 +76,7 @@ TOP_SPEED = 1.8
 # at 15.7 m/s.
 VELOCITY_BOUND = 20.0
 SLACK = 0.3
-DISTANCE_BOUND = LOST + SLACK + TOP_SPEED * PREVIEW[-1]
+DISTANCE_BOUND = LOST_DISTANCE + SLACK + TOP_SPEED * PREVIEW[-1]
 
 
 class Sinusoid(NamedTuple):
@@ -123,7 +124,10 @@ class State(NamedTuple):
     steps: jax.Array
     """int32: steps since the start, of 10 ms each."""
     mean_error: jax.Array
-    """m: distance from the reference, averaged with time constant MEMORY; LOST at the start."""
+    """m: distance from the reference, averaged with time constant MEMORY.
+
+    It is LOST_DISTANCE at the start.
+    """
 
 
 class QuadcopterTrajectory(FreeFlight[Params, State]):
@@ -156,12 +160,20 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         across, height = 0.6 + 0.6 * u[9], 0.2 + 0.3 * u[10]
         px, py, pz = (2 * math.pi * unit for unit in u[11:14])
 
-        def of(lissajous: Scalar, eight_: Scalar, helix_: Scalar) -> Scalar:
+        def select_figure(lissajous: Scalar, eight_: Scalar, helix_: Scalar) -> Scalar:
             return jnp.where(eight, eight_, jnp.where(helix, helix_, lissajous))
 
-        amplitudes = across, of(across, 0.5 * across, across), of(height, 0.0, height)
-        frequencies = of(fx, 1.0, 1.0), of(fy, 2.0, 1.0), of(fz, 1.0, 0.125)
-        phases = px, of(py, 2 * px, px + 0.5 * math.pi), pz
+        amplitudes = (
+            across,
+            select_figure(across, 0.5 * across, across),
+            select_figure(height, 0.0, height),
+        )
+        frequencies = (
+            select_figure(fx, 1.0, 1.0),
+            select_figure(fy, 2.0, 1.0),
+            select_figure(fz, 1.0, 0.125),
+        )
+        phases = px, select_figure(py, 2 * px, px + 0.5 * math.pi), pz
         # The rate at which the speed would be the top speed if all axes were fastest at once.
         fastest = squared_length(*(a * f for a, f in zip(amplitudes, frequencies, strict=True)))
         rate = (0.8 + (TOP_SPEED - 0.8) * u[14]) / jnp.maximum(jnp.sqrt(fastest), 0.1)
@@ -175,13 +187,13 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start near the reference and nearly as fast."""
-        off, zero = nearly_at_rest(self.uniform(key, 12), 0.1), jnp.zeros((), self.dtype)
+        off, zero = body_near_rest(self.uniform(key, 12), 0.1), jnp.zeros((), self.dtype)
         (x, y, z), (vx, vy, vz) = path_position(params.path, zero), velocity(params.path, zero)
         body = off._replace(
             x=x + off.x, y=y + off.y, z=z + off.z, vx=vx + off.vx, vy=vy + off.vy, vz=vz + off.vz
         )
         vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
-        return State(vehicle, jnp.int32(0), zero + LOST)
+        return State(vehicle, jnp.int32(0), zero + LOST_DISTANCE)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make one Runge-Kutta step under constant commands."""
@@ -238,14 +250,14 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it lost the reference or spins faster than its gyroscope measures."""
-        return (squared_length(*self._ahead(state, params)) > LOST**2) | motion.spins_too_fast(
-            state.vehicle.body
-        )
+        return (
+            squared_length(*self._ahead(state, params)) > LOST_DISTANCE**2
+        ) | motion.spins_too_fast(state.vehicle.body)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         return {
-            "success": state.mean_error < TRACKED,
+            "success": state.mean_error < MAX_MEAN_ERROR,
             "error": jnp.sqrt(squared_length(*self._ahead(state, params))),
             "mean_error": state.mean_error,
         }
@@ -267,7 +279,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         """Say which of the limits was passed."""
         if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
-        return f"crash: it is more than {LOST} m from the reference"
+        return f"crash: it is more than {LOST_DISTANCE} m from the reference"
 
     def describe(self, state: State, params: Params) -> str:
         """Describe the reference ahead, attitude, velocities and rotor speeds, with units."""
@@ -284,14 +296,17 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         time = float(state.steps) * STEP
         path = jax.tree.map(float, params.path)
 
-        def at(seconds: np.ndarray) -> np.ndarray:
+        def positions_at(seconds: np.ndarray) -> np.ndarray:
             return np.stack(
                 [axis.amplitude * np.sin(axis.rate * seconds + axis.phase) for axis in path], -1
             )
 
-        goal = picture.goal(at(np.array(time)), 0.05)
+        goal = picture.goal(positions_at(np.array(time)), 0.05)
         return Shot(
-            state.vehicle, 1.3, [goal, *picture.path(at(time + np.linspace(0, 8, 120)))], below=1.0
+            state.vehicle,
+            1.3,
+            [goal, *picture.path(positions_at(time + np.linspace(0, 8, 120)))],
+            below=1.0,
         )
 
 
@@ -311,8 +326,9 @@ def velocity(path: Path, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
 
 @privileged_player
 class TrajectoryPilot(NamedTuple):
-    """The reference player: geometric tracking control
-    with the path's velocity and acceleration fed forward.
+    """The reference player: geometric tracking control.
+
+    The path's velocity and acceleration are fed forward.
 
     Acceleration is fed forward ``lead`` s early, because thrust lags behind motors and tilt. The
     rotors' drag is computed and added.
@@ -327,7 +343,9 @@ class TrajectoryPilot(NamedTuple):
         """Make geometric control that may lean further than in hover."""
 
         def make(flight: Any) -> TrajectoryPilot:
-            return cls(GeometricControl.of(flight, position=8.0, lean=1.0, least_thrust=0.5))
+            return cls(
+                GeometricControl.for_vehicle(flight, position=8.0, lean=1.0, least_thrust=0.5)
+            )
 
         return make_pilot(task, make)
 
@@ -344,8 +362,9 @@ class TrajectoryPilot(NamedTuple):
         return self.control.command(vehicle, airframe, goal), memory
 
     def aim(self, state: State, params: Params) -> tuple[Quadcopter, Airframe, SetPoint]:
-        """Return the vehicle, its constants, and the set point:
-        the reference, with its acceleration a little later.
+        """Return the vehicle, its constants, and the reference as set point.
+
+        Its acceleration is that a little later.
         """
         path, time = params.path, state.steps * STEP
         acceleration = [axis.acceleration(time + self.lead) for axis in path]

@@ -55,7 +55,7 @@ from ..control.geometric import GeometricControl, SetPoint
 from ..physics import dynamics
 from ..physics.dynamics import STEP, Airframe, Quadcopter, Rotors, rotor_speed
 from ..physics.rigid_body import RigidBody, Scalar, rotation_matrix, squared_length
-from ..physics.sampling import nearly_at_rest, sample_airframe
+from ..physics.sampling import body_near_rest, sample_airframe
 from ..physics.vehicles import CRAZYFLIE_AIR
 from ..rendering import picture
 from ..rendering.picture import Pictured, Shot
@@ -70,12 +70,18 @@ COUNT = 4
 SUBSTEPS = 4
 LIMITS = (1.5, 1.5, 1.0, 2.0)
 """m/s, m/s, m/s, rad/s: commands of actions at one."""
-BALL_RADIUS, PILLAR, REACHED = 0.25, 0.1, 0.4
-"""m: radii of balls and pillars, and the distance at which a ball is reached."""
+BALL_RADIUS = 0.25
+"""m"""
+PILLAR_RADIUS = 0.1
+"""m"""
+REACHED_DISTANCE = 0.4
+"""m: distance at which a ball is reached."""
 VEHICLE = 0.063
 """m: the arm, 0.0397 m, and the propeller's radius, 0.0231 m."""
-LOST, CEILING = 6.0, 4.0
-"""m from the middle, m high"""
+LOST_DISTANCE = 6.0
+"""m from the middle"""
+CEILING = 4.0
+"""m"""
 CRASH = 10.0
 """m: distance that a crash counts as; a ball is never that far away."""
 START_HEIGHT = 1.2
@@ -90,8 +96,10 @@ ANGULAR_VELOCITY_BOUND = 300.0
 HEIGHT_BOUND = CEILING + 1.5
 
 AUTOPILOT = GeometricControl(position=1.5, tilt=20.0, yaw=8.0, lean=0.4)
-"""Gentle gains: an autopilot that leans and turns harder sinks under erratic commands,
-and exploration ends on the floor.
+"""Control with gentle gains.
+
+An autopilot that leans and turns harder sinks under erratic commands, and exploration ends on the
+floor.
 """
 
 
@@ -165,30 +173,30 @@ class QuadcopterVision(Pictured, Task[Params, State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start in the middle, nearly at rest, heading anywhere."""
         u = self.uniform(key, 13)
-        heading, body = math.pi * (2 * u[12] - 1), nearly_at_rest(u, 0.1)
-        body = turned(body._replace(z=START_HEIGHT + body.z), heading)
+        heading, body = math.pi * (2 * u[12] - 1), body_near_rest(u, 0.1)
+        body = turn_vehicle(body._replace(z=START_HEIGHT + body.z), heading)
         vehicle = Quadcopter(body, dynamics.hovering_rotors(params.airframe))
         return State(vehicle, heading, jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Make four Runge-Kutta steps under the autopilot,
-        then check whether the ball is reached.
-        """
+        """Make four Runge-Kutta steps under the autopilot, then check the ball."""
         forward, left, upward, turn = (limit * action[i] for i, limit in enumerate(LIMITS))
 
         def fly(_: int, moving: tuple[Quadcopter, Scalar]) -> tuple[Quadcopter, Scalar]:
             vehicle, heading = moving
-            heading = wrapped(heading + STEP * turn)
+            heading = wrap_angle(heading + STEP * turn)
             # Geometric control holds heading zero, so the autopilot's frame is the world turned by
             # the heading.
-            body = turned(vehicle.body, -heading)
+            body = turn_vehicle(vehicle.body, -heading)
             goal = SetPoint(body.x, body.y, body.z, forward, left, upward)
             command = AUTOPILOT.command(Quadcopter(body, vehicle.rotors), params.airframe, goal)
             speeds = Rotors(*(rotor_speed(command[rotor]) for rotor in range(4)))
             return dynamics.step(vehicle, speeds, params.airframe, STEP, CRAZYFLIE_AIR), heading
 
         vehicle, heading = jax.lax.fori_loop(0, SUBSTEPS, fly, (state.vehicle, state.heading))
-        reaches_ball = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
+        reaches_ball = (
+            squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED_DISTANCE**2
+        )
         return State(vehicle, heading, state.reached + reaches_ball)
 
     def camera(self, state: State, params: Params) -> jax.Array:
@@ -196,7 +204,9 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         ball = state.reached % COUNT
         pillars = [(params.pillar_x[i], params.pillar_y[i]) for i in range(COUNT)]
         middle = params.x[ball], params.y[ball], params.z[ball]
-        return onboard_camera.picture(state.vehicle.body, middle, BALL_RADIUS, pillars, PILLAR)
+        return onboard_camera.picture(
+            state.vehicle.body, middle, BALL_RADIUS, pillars, PILLAR_RADIUS
+        )
 
     def photograph(self, state: State, params: Params) -> np.ndarray:
         """Return the same on the host."""
@@ -260,8 +270,8 @@ class QuadcopterVision(Pictured, Task[Params, State]):
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether it hit something, is lost or spins faster than its gyroscope measures."""
         return (
-            hits(state.vehicle.body, params)
-            | lost(state.vehicle.body)
+            has_hit(state.vehicle.body, params)
+            | is_lost(state.vehicle.body)
             | motion.spins_too_fast(state.vehicle.body)
         )
 
@@ -271,15 +281,19 @@ class QuadcopterVision(Pictured, Task[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say which of the ends it was."""
-        if bool(hits(state.vehicle.body, params)):
+        if bool(has_hit(state.vehicle.body, params)):
             return "crash: it flew into a pillar or the floor"
         if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
-        return f"crash: it is lost, more than {LOST:.0f} m from the middle or {CEILING:.0f} m high"
+        return (
+            f"crash: it is lost, more than {LOST_DISTANCE:.0f} m from the middle or "
+            f"{CEILING:.0f} m high"
+        )
 
     def describe(self, state: State, params: Params) -> str:
-        """Describe the picture in letters (R ball, B pillar, dots floor),
-        and the measurements, with units.
+        """Describe the picture in letters (R ball, B pillar, dots floor), and the measurements.
+
+        Measurements have units.
         """
         image = self.photograph(state, params)
         letters = np.where(is_like(image, RED), "R", np.where(is_like(image, BLUE), "B", "."))
@@ -299,9 +313,11 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         goal = int(state.reached) % COUNT
         things: list[Shape] = []
         for i, centre in enumerate(np.array([params.x, params.y, params.z], float).T):
-            things.append(Ball(centre[None], "red" if i == goal else picture.LATER, BALL_RADIUS))
+            things.append(
+                Ball(centre[None], "red" if i == goal else picture.LATER_GOAL, BALL_RADIUS)
+            )
         for x, y in np.array([params.pillar_x, params.pillar_y], float).T:
-            things += prism(x, y, PILLAR, SHOWN_HEIGHT, BLUES)
+            things += prism(x, y, PILLAR_RADIUS, SHOWN_HEIGHT, BLUES)
         on_board = self.photograph(state, params)
         return Shot(
             state.vehicle, 2.4, things, centre=(0.0, 0.0, 1.2), below=1.2, on_board=on_board
@@ -311,7 +327,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
 _compiled_camera = jax.jit(QuadcopterVision.camera, static_argnums=0)
 
 
-def turned(body: RigidBody, angle: Scalar) -> RigidBody:
+def turn_vehicle(body: RigidBody, angle: Scalar) -> RigidBody:
     """Turn attitude and velocity about the vertical (rad, counter-clockwise); the place stays."""
     cosine, sine = jnp.cos(angle), jnp.sin(angle)
     half_cosine, half_sine = jnp.cos(0.5 * angle), jnp.sin(0.5 * angle)
@@ -325,7 +341,7 @@ def turned(body: RigidBody, angle: Scalar) -> RigidBody:
     )
 
 
-def wrapped(angle: Scalar) -> Scalar:
+def wrap_angle(angle: Scalar) -> Scalar:
     """Bring an angle within 2 pi of zero into [-pi, pi]."""
     return angle - 2 * math.pi * (
         (angle > math.pi).astype(angle.dtype) - (angle < -math.pi).astype(angle.dtype)
@@ -340,25 +356,26 @@ def body_measurements(state: State) -> tuple[Scalar, ...]:
     return (*r[6:], *velocity, body.wx, body.wy, body.wz, body.z)
 
 
-def hits(body: RigidBody, params: Params) -> Scalar:
+def has_hit(body: RigidBody, params: Params) -> Scalar:
     """Say whether it touches the floor or a pillar."""
     hit = body.z < VEHICLE
     for i in range(COUNT):
         hit = hit | (
             squared_length(params.pillar_x[i] - body.x, params.pillar_y[i] - body.y, 0.0)
-            < (PILLAR + VEHICLE) ** 2
+            < (PILLAR_RADIUS + VEHICLE) ** 2
         )
     return hit
 
 
-def lost(body: RigidBody) -> Scalar:
+def is_lost(body: RigidBody) -> Scalar:
     """Say whether it left the arena."""
-    return (squared_length(body.x, body.y, 0.0) > LOST**2) | (body.z > CEILING)
+    return (squared_length(body.x, body.y, 0.0) > LOST_DISTANCE**2) | (body.z > CEILING)
 
 
 def is_like(image: Any, colour: tuple[float, float, float]) -> Any:
-    """Say whether pixels ``(..., 3)`` have a hue:
-    their ratios are those of the colour within a half.
+    """Say whether pixels ``(..., 3)`` have a hue.
+
+    Their ratios are those of the colour within a half.
     """
     strongest = int(np.argmax(colour))
     other_channels = (i for i in range(3) if i != strongest)
@@ -407,18 +424,18 @@ class VisionPilot(NamedTuple):
         red, blue = is_like(image, RED), is_like(image, BLUE)
         left, up, count = centroid(red)
         sees = count > 0
-        forward, sideways, rise = levelled(left, up, feels)
+        forward, sideways, rise = level_direction(left, up, feels)
         distance = jnp.sqrt(squared_length(forward, sideways, rise))
         depth = BALL_RADIUS * jnp.sqrt(math.pi / (jnp.maximum(count, 1) * PIXEL**2))
 
         # Pillars near the way, in a band two pixels high about the horizon: how near, and on which
         # side.
-        onward, beside, above = levelled(LEFT, UP, feels)
+        onward, beside, above = level_direction(LEFT, UP, feels)
         away = beside / onward - sideways / forward
         in_the_way = blue & (jnp.abs(above) < PIXEL) & (jnp.abs(away) < self.beside)
         pixels = in_the_way.sum()
         on_the_left = 2 * (in_the_way & (away > 0)).sum() > pixels
-        pillar = 2 * PILLAR / (0.5 * jnp.maximum(pixels, 1) * PIXEL)
+        pillar = 2 * PILLAR_RADIUS / (0.5 * jnp.maximum(pixels, 1) * PIXEL)
         encroachment = jnp.where(
             (pixels > 0) & (pillar < depth), jnp.maximum(self.wary - pillar, 0), 0
         )
@@ -445,9 +462,10 @@ class VisionPilot(NamedTuple):
         return jnp.clip(jnp.stack(command), -1, 1), jnp.where(sees, 0, waiting)
 
 
-def levelled(left: Any, up: Any, feels: jax.Array) -> tuple[Any, Any, Any]:
-    """Return the direction seen at these slopes in a level frame:
-    ahead, left, up; ``feels`` begins with up.
+def level_direction(left: Any, up: Any, feels: jax.Array) -> tuple[Any, Any, Any]:
+    """Return the direction seen at these slopes in a level frame: ahead, left, up.
+
+    ``feels`` begins with up.
     """
     gx, gy, gz = feels[0], feels[1], feels[2]
     rise = gx + left * gy + up * gz
@@ -456,8 +474,9 @@ def levelled(left: Any, up: Any, feels: jax.Array) -> tuple[Any, Any, Any]:
 
 
 def centroid(mask: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the mean slopes to the left and upward
-    of the pixels in a mask ``(24, 32)``, and their number.
+    """Return the mean slopes of the pixels in a mask ``(24, 32)``, and their number.
+
+    The slopes are to the left and upward.
 
     The sums are in whole numbers, so that their order does not matter.
     """

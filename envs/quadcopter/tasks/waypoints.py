@@ -47,7 +47,7 @@ from ..physics import dynamics
 from ..physics.data_sheet import SHIPPED
 from ..physics.dynamics import Airframe, Quadcopter
 from ..physics.rigid_body import Scalar, squared_length
-from ..physics.sampling import nearly_at_rest, sample_airframe
+from ..physics.sampling import body_near_rest, sample_airframe
 from ..rendering import picture
 from ..rendering.picture import Shot
 from ..sensing import motion
@@ -60,15 +60,15 @@ COUNT = 8
 """Number of waypoints."""
 BOX = (1.5, 1.5, 1.0)
 """m from the origin along each axis"""
-REACHED = 0.2
+REACHED_DISTANCE = 0.2
 """m"""
-LOST = 6.0
+LOST_DISTANCE = 6.0
 """m from the waypoint"""
 # The vehicle stays within 6 m of some waypoint, where 41 m/s^2 at most end below 32 m/s; a step is
 # at most 0.35 m.
 VELOCITY_BOUND = 35.0
 SLACK = 0.4
-DISTANCE_BOUND = LOST + SLACK
+DISTANCE_BOUND = LOST_DISTANCE + SLACK
 NEXT_BOUND = DISTANCE_BOUND + 2 * max(BOX)
 
 
@@ -123,7 +123,10 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         )
         self.observation_space = self.box(-bound, bound)
         self.reward_space = self.box(
-            *course.reward_range(self.context_values, nearer=0.5 * self.speed_ratio, lost=LOST), ()
+            *course.reward_range(
+                self.context_values, nearer=0.5 * self.speed_ratio, lost=LOST_DISTANCE
+            ),
+            (),
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Tour:
@@ -134,19 +137,19 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
 
     def initial(self, key: jax.Array, params: Tour) -> State:
         """Start near the origin, nearly at rest."""
-        body = nearly_at_rest(self.uniform(key, 12), 0.1)
+        body = body_near_rest(self.uniform(key, 12), 0.1)
         return State(Quadcopter(body, dynamics.hovering_rotors(params.airframe)), jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Tour) -> State:
-        """Make one Runge-Kutta step under constant commands,
-        then check whether the waypoint is reached.
-        """
+        """Make one Runge-Kutta step under constant commands, then check the waypoint."""
         vehicle = self.step_vehicle(state.vehicle, action, params.airframe, air=self.sheet.air)
         return self.next_state(state, vehicle, params)
 
     def next_state(self, state: State, vehicle: Quadcopter, params: Tour) -> State:
         """Return the vehicle, and count the waypoint if it is reached."""
-        is_reached = squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED**2
+        is_reached = (
+            squared_length(*offset_to_point(vehicle, state.reached, params)) < REACHED_DISTANCE**2
+        )
         return State(vehicle, state.reached + is_reached)
 
     def observed_position(
@@ -183,13 +186,16 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
             params,
             reached=reached,
             over=over,
-            lost=LOST,
+            lost=LOST_DISTANCE,
             context_values=self.context_values,
         )
 
     def terminal(self, state: State, key: jax.Array, params: Tour) -> jax.Array:
         """Say whether it is lost or spins faster than its gyroscope measures."""
-        lost = squared_length(*offset_to_point(state.vehicle, state.reached, params)) > LOST**2
+        lost = (
+            squared_length(*offset_to_point(state.vehicle, state.reached, params))
+            > LOST_DISTANCE**2
+        )
         return lost | motion.spins_too_fast(state.vehicle.body)
 
     def info(self, state: State, params: Tour) -> dict[str, jax.Array]:
@@ -200,7 +206,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         """Say which of the limits was passed."""
         if bool(motion.spins_too_fast(state.vehicle.body)):
             return motion.SPINS
-        return f"crash: it is lost, more than {LOST:.0f} m from its waypoint"
+        return f"crash: it is lost, more than {LOST_DISTANCE:.0f} m from its waypoint"
 
     def describe(self, state: State, params: Tour) -> str:
         """Describe the waypoints ahead, attitude, velocities and rotor speeds, with units."""
@@ -242,21 +248,23 @@ class WaypointPilot(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Any) -> Any:
-        """Make geometric control that leans further
-        and brakes harder than in hover, at the task's pace.
+        """Make geometric control at the task's pace.
+
+        It leans further and brakes harder than in hover.
         """
-        return make_pilot(task, lambda flight: cls.of(flight, flight.pace))
+        return make_pilot(task, lambda flight: cls.for_vehicle(flight, flight.pace))
 
     @classmethod
-    def of(cls, task: Any, pace: Pace, **gains: Any) -> WaypointPilot:
-        """Make the pilot of the task's vehicle,
-        whose pace is that of the shipped one unless its thrust is too low.
+    def for_vehicle(cls, task: Any, pace: Pace, **gains: Any) -> WaypointPilot:
+        """Make the pilot of the task's vehicle.
+
+        Its pace is that of the shipped vehicle unless its thrust is too low.
 
         ``gains``: those of its control, where they are not the usual ones.
         """
         usual = {"position": 5.7, "tilt": 35.0, "lean": 6.0, "least_thrust": 0.5}
-        control = GeometricControl.of(task, **usual | gains)
-        share = min(1.0, control.sheet.sideways / SHIPPED.sideways)
+        control = GeometricControl.for_vehicle(task, **usual | gains)
+        share = min(1.0, control.sheet.sideways_acceleration / SHIPPED.sideways_acceleration)
         return cls(
             control, pace._replace(speed=pace.speed * share**0.5, braking=pace.braking * share)
         )
@@ -270,8 +278,9 @@ class WaypointPilot(NamedTuple):
         return self.control.command(*self.aim(view.state, view.params)), memory
 
     def aim(self, state: State, tour: Tour) -> tuple[Quadcopter, Airframe, SetPoint]:
-        """Return the vehicle, its constants, and the set point:
-        its own place, with the desired velocity.
+        """Return the vehicle, its constants, and the set point.
+
+        The set point is its own place, with the desired velocity.
         """
         x, y, z = offset_to_point(state.vehicle, state.reached, tour)
         distance = jnp.sqrt(squared_length(x, y, z))

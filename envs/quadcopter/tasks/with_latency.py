@@ -23,14 +23,17 @@ from rlbench_suite.core.task_card import TaskCard
 from ..control.predictor import Predictor
 from ..physics import dynamics
 from ..physics.dynamics import STEP, Quadcopter, Rotors
-from ..physics.rigid_body import RigidBody, Scalar, normalised, quaternion_of
+from ..physics.rigid_body import RigidBody, Scalar, normalise, quaternion_of
 from ..rendering import picture
 from ..rendering.picture import Pictured, Shot
 from ..sensing import motion
 from .flight import Flight
 
-PLACE_NOISE, MOTION_NOISE = 0.001, 0.002
-"""Standard deviations of noise, those of arXiv:2311.13081: m and rad; m/s and rad/s."""
+PLACE_NOISE = 0.001
+"""Standard deviation of the noise of place (m) and attitude (rad), that of arXiv:2311.13081."""
+MOTION_NOISE = 0.002
+"""Standard deviation of the noise of velocity (m/s) and angular velocity (rad/s), from there too.
+"""
 ROTOR_NOISE = 0.001
 """Standard deviation of the noise of a rotor's speed, by its full speed."""
 
@@ -114,8 +117,9 @@ class WithLatency(Pictured, Task[Any, Delayed]):
         return jnp.stack(state.commands[0]) if self.delay else action
 
     def observation(self, state: Delayed, key: jax.Array, params: Any) -> jax.Array:
-        """Return the flight's observation,
-        with noise where sensors have it, and the commands under way.
+        """Return the flight's observation and the commands under way.
+
+        It is noisy where sensors are.
         """
         inner = self.measure(state.inner, key) if self.noisy else state.inner
         observation = self.inner.observation(inner, key, params)
@@ -141,7 +145,7 @@ class WithLatency(Pictured, Task[Any, Delayed]):
         body, rotors = self.inner.vehicle(inner)
         w, i, j, k = body.qw, body.qx, body.qy, body.qz
         roll, pitch, yaw = 0.5 * roll, 0.5 * pitch, 0.5 * yaw
-        measured_body = normalised(
+        measured_body = normalise(
             RigidBody(
                 body.x + dx,
                 body.y + dy,
@@ -166,8 +170,9 @@ class WithLatency(Pictured, Task[Any, Delayed]):
         return self.inner.with_vehicle(inner, Quadcopter(measured_body, Rotors(*speeds)))
 
     def observed_vehicle(self, observation: jax.Array, inner: Any, params: Any) -> Quadcopter:
-        """Return the vehicle that an observation shows;
-        ``inner``: the flight's state, for its goal or time.
+        """Return the vehicle that an observation shows.
+
+        ``inner`` is the flight's state, which has its goal or time.
         """
         end = observation.shape[0] - 4 * self.delay
         entries = [observation[end - motion.SIZE + number] for number in range(motion.SIZE)]
@@ -217,9 +222,7 @@ class MakeFlight(Protocol):
 
 
 def with_latency(flight: type[Flight[Any, Any]]) -> MakeFlight:
-    """Return the function that makes a flight,
-    behind the latency that the card's settings ask for.
-    """
+    """Return the function that makes a flight behind the latency of the card's settings."""
 
     def make(card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:
         inner = flight(card, difficulty=difficulty, dtype=dtype)

@@ -1,3 +1,4 @@
-"""Specifications in signal temporal logic: formulas,
-their monitors, and tasks and plans made of them.
+"""Specifications in signal temporal logic.
+
+They have formulas and monitors, and make tasks and plans.
 """

@@ -27,13 +27,13 @@ import jax.numpy as jnp
 
 from .formula import Always, And, Eventually, Formula, In, Not, Or, Until, lasts
 
-NEVER = -1000.0  # Robustness of what has not begun, below any value of a predicate
+MIN_ROBUSTNESS = -1000.0  # Robustness of what has not begun, below any value of a predicate
 Memory: TypeAlias = tuple[Any, ...]
 # Takes memory, gate and values of the predicates; returns V and the next memory.
 Step: TypeAlias = Callable[[Memory, Any, Mapping[str, Any]], tuple[Any, Memory]]
 
 
-def instant(formula: Formula, values: Mapping[str, Any]) -> Any:
+def instant_robustness(formula: Formula, values: Mapping[str, Any]) -> Any:
     """Return the robustness of a formula without temporal operators.
 
     Raises:
@@ -43,16 +43,20 @@ def instant(formula: Formula, values: Mapping[str, Any]) -> Any:
         case In(region):
             return values[region]
         case Not(operand):
-            return -instant(operand, values)
+            return -instant_robustness(operand, values)
         case And(operands):
-            return reduce(jnp.minimum, (instant(operand, values) for operand in operands))
+            return reduce(
+                jnp.minimum, (instant_robustness(operand, values) for operand in operands)
+            )
         case Or(operands):
-            return reduce(jnp.maximum, (instant(operand, values) for operand in operands))
+            return reduce(
+                jnp.maximum, (instant_robustness(operand, values) for operand in operands)
+            )
     raise ValueError(f"{formula} lasts longer than a sample.")
 
 
 def compile_step(formula: Formula) -> tuple[int, Step]:
-    """Return the size of the memory, which begins as ``NEVER``, and the step of V.
+    """Return the size of the memory, which begins as ``MIN_ROBUSTNESS``, and the step of V.
 
     Raises:
         ValueError: the formula is beyond the fragment.
@@ -69,7 +73,7 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
                 memory: Memory, gate: Any, values: Mapping[str, Any]
             ) -> tuple[Any, Memory]:
                 if momentary.operands:
-                    gate = jnp.minimum(gate, instant(momentary, values))
+                    gate = jnp.minimum(gate, instant_robustness(momentary, values))
                 return step(memory, gate, values)
 
             return size, step_conjunction
@@ -79,7 +83,7 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
             def step_disjunction(
                 memory: Memory, gate: Any, values: Mapping[str, Any]
             ) -> tuple[Any, Memory]:
-                robustness: Any = NEVER
+                robustness: Any = MIN_ROBUSTNESS
                 next_memory: Memory = ()
                 for size, step in steps:
                     start = len(next_memory)
@@ -105,8 +109,8 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
             def step_stay(
                 memory: Memory, gate: Any, values: Mapping[str, Any]
             ) -> tuple[Any, Memory]:
-                now = instant(operand, values)
-                windows = [jnp.minimum(old, now) for old in (gate, *memory[1:])]
+                robustness = instant_robustness(operand, values)
+                windows = [jnp.minimum(old, robustness) for old in (gate, *memory[1:])]
                 best = jnp.maximum(memory[0], windows[-1])
                 return best, (best, *windows[:-1])
 
@@ -116,8 +120,12 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
             def step_until(
                 memory: Memory, gate: Any, values: Mapping[str, Any]
             ) -> tuple[Any, Memory]:
-                lasting_first = jnp.minimum(jnp.maximum(memory[1], gate), instant(first, values))
-                best = jnp.maximum(memory[0], jnp.minimum(lasting_first, instant(second, values)))
+                lasting_first = jnp.minimum(
+                    jnp.maximum(memory[1], gate), instant_robustness(first, values)
+                )
+                best = jnp.maximum(
+                    memory[0], jnp.minimum(lasting_first, instant_robustness(second, values))
+                )
                 return best, (best, lasting_first)
 
             return 2, step_until
@@ -126,7 +134,9 @@ def compile_step(formula: Formula) -> tuple[int, Step]:
             def step_momentary(
                 memory: Memory, gate: Any, values: Mapping[str, Any]
             ) -> tuple[Any, Memory]:
-                best = jnp.maximum(memory[0], jnp.minimum(gate, instant(formula, values)))
+                best = jnp.maximum(
+                    memory[0], jnp.minimum(gate, instant_robustness(formula, values))
+                )
                 return best, (best,)
 
             return 1, step_momentary
@@ -138,7 +148,7 @@ class Monitor:
 
     Attributes:
         formula: the formula.
-        size: number of scalars in the memory, which begins as ``NEVER`` everywhere.
+        size: number of scalars in the memory, which begins as ``MIN_ROBUSTNESS`` everywhere.
     """
 
     def __init__(self, formula: Formula) -> None:
@@ -178,9 +188,13 @@ class Monitor:
             return reduce(combine, robustnesses), next_memory
         match self.formula:
             case Always(operand, None):
-                now = instant(operand, values)
-                minimum = jnp.where(sample == 0, now, jnp.minimum(memory[0], now))
+                robustness = instant_robustness(operand, values)
+                minimum = jnp.where(sample == 0, robustness, jnp.minimum(memory[0], robustness))
                 return minimum, (minimum,)
             case Eventually(_, int(samples)):
-                return self._step(memory, jnp.where(sample <= samples, -NEVER, NEVER), values)
-        return self._step(memory, jnp.where(sample == 0, -NEVER, NEVER), values)
+                return self._step(
+                    memory,
+                    jnp.where(sample <= samples, -MIN_ROBUSTNESS, MIN_ROBUSTNESS),
+                    values,
+                )
+        return self._step(memory, jnp.where(sample == 0, -MIN_ROBUSTNESS, MIN_ROBUSTNESS), values)

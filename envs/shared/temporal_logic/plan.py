@@ -1,5 +1,6 @@
-"""Plans for the specifications of ``specifications.py``:
-an order of regions, and a map of shortest ways to each.
+"""Plans for the specifications of ``specifications.py``.
+
+A plan is an order of regions, and a map of shortest ways to each.
 
 The length of the shortest way from everywhere around the hazards comes from dynamic programming on
 a grid (Dijkstra 1959), by sweeps of steps to eight neighbours.
@@ -110,8 +111,9 @@ def forbidden_regions(specification: jax.Array, stage: jax.Array) -> jax.Array:
 
 
 def clearance(values: Mapping[str, Any], specification: jax.Array, stage: jax.Array) -> jax.Array:
-    """Return the distance to hazards, walls and regions
-    that are forbidden at a stage (m), by values of predicates.
+    """Return the distance (m) to hazards, walls and regions that are forbidden at a stage.
+
+    ``values`` are those of the predicates.
     """
     distance = values["free"]
     for name, forbids in zip("ABC", forbidden_regions(specification, stage), strict=True):

@@ -1,5 +1,6 @@
-"""Seven specifications in signal temporal logic,
-their monitors, and the tasks that they make of any vehicle.
+"""Seven specifications in signal temporal logic, and their monitors.
+
+They make tasks of any vehicle.
 
 Each specification of :data:`SPECS` says G free & ..., where ``free`` is the distance to the nearest
 hazard or wall, and A, B, C are the distances within the edges of three regions, negative outside.
@@ -28,7 +29,7 @@ from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Params, State, Task
 
 from .formula import Always, And, Eventually, Formula, In, Not, Or, Until, in_symbols, in_words
-from .monitor import NEVER, Memory, Monitor
+from .monitor import MIN_ROBUSTNESS, Memory, Monitor
 
 Scalar = Any
 
@@ -119,11 +120,12 @@ def step_monitor(
 
 
 def monitor_lead_in(values: Mapping[str, Scalar], specification: Scalar) -> tuple[Scalar, Memory]:
-    """Return robustness and memory after the samples
-    before the first action, all with the same values.
+    """Return robustness and memory after the samples before the first action.
+
+    All these samples have the same values.
     """
     zero = jnp.zeros_like(values["free"])
-    memory: Memory = (jnp.full_like(zero, NEVER),) * MEMORY
+    memory: Memory = (jnp.full_like(zero, MIN_ROBUSTNESS),) * MEMORY
 
     def step(sample: Scalar, carry: tuple[Scalar, Memory]) -> tuple[Scalar, Memory]:
         _, memory = carry
@@ -149,7 +151,7 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
     ) -> jax.Array:
         """Return the change of robustness, and the payment at the end; see the table."""
         gain = self.worth(next_state.robustness) - self.worth(state.robustness)
-        bonus = (satisfied(next_state) & ~satisfied(state)).astype(self.dtype)
+        bonus = (is_satisfied(next_state) & ~is_satisfied(state)).astype(self.dtype)
         penalty = ((next_state.safety <= 0) & (state.safety > 0)).astype(self.dtype)
         return gain + bonus - penalty
 
@@ -164,15 +166,16 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
     def info(self, state: Any, params: Any) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         return {
-            "success": satisfied(state),
+            "success": is_satisfied(state),
             "robustness": state.robustness,
             "specification": params.specification,
             "collided": state.safety <= 0,
         }
 
-    def monitored(self, state: Any, params: Any, scale: float) -> list[jax.Array]:
-        """Return the entries of :func:`monitored_components`;
-        values of predicates are divided by ``scale`` (m).
+    def monitor_observation(self, state: Any, params: Any, scale: float) -> list[jax.Array]:
+        """Return the entries of :func:`monitored_components`.
+
+        Values of predicates are divided by ``scale`` (m).
         """
         one_hot = (params.specification == np.arange(len(MONITORS))).astype(self.dtype)
         return [
@@ -209,8 +212,9 @@ class SpecifiedTask(Task[Params, State], abc.ABC):
 
 
 def monitored_components(unit: str) -> tuple[Component, ...]:
-    """List the entries that a monitor adds to an observation;
-    ``unit``: that of values of predicates.
+    """List the entries that a monitor adds to an observation.
+
+    ``unit`` is that of values of predicates.
     """
     return (
         Component(
@@ -223,6 +227,6 @@ def monitored_components(unit: str) -> tuple[Component, ...]:
     )
 
 
-def satisfied(state: Any) -> Scalar:
+def is_satisfied(state: Any) -> Scalar:
     """Tell whether the whole trace satisfies the specification."""
     return (state.steps >= STEPS) & (state.robustness > 0)

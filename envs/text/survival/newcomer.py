@@ -15,7 +15,7 @@ from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.numerics.keys import uniform
 from rlbench_suite.numerics.reductions import union
 
-from ...shared.grid_bits import SIDE, grown
+from ...shared.grid_bits import SIDE, grow
 from .actions import pickaxe
 from .rules import (
     DO,
@@ -96,7 +96,7 @@ class Newcomer(eqx.Module):
         cows = looks[COW]
         enemies = looks[ZOMBIE] | looks[SKELETON]
         free = (visible[GRASS] | visible[SAND] | visible[PATH]) & ~union(looks)
-        beside = grown(single(START))
+        beside = grow(single(START))
 
         def missing(achievement: int) -> jax.Array:
             return state.unlocked >> achievement & 1 == 0

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from rlbench_suite.core.policy import View, no_memory, privileged_player
 
-from ...shared.grid_bits import above, below, flooded, grown
+from ...shared.grid_bits import flood_from, grow, shift_down, shift_up
 from .actions import RIPE, near, pickaxe
 from .rules import (
     CONTENTS,
@@ -88,7 +88,7 @@ class Job(NamedTuple):
 def box(cells: jax.Array) -> jax.Array:
     """Return the cells of which one of the nine cells about them is in a set."""
     row = cells | cells << 1 | cells >> 1
-    return row | above(row) | below(row)
+    return row | shift_down(row) | shift_up(row)
 
 
 def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax.Array:
@@ -116,7 +116,7 @@ def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax
     around = reduce(or_, beside)
 
     def spread(wave: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        wider = wave[0] | grown(wave[0]) & free
+        wider = wave[0] | grow(wave[0]) & free
         return wider, (wider != wave[0]).any() & ~(wider & around != 0).any()
 
     wave, _ = jax.lax.while_loop(
@@ -146,7 +146,7 @@ class Settler(eqx.Module):
         occupied = reduce(or_, map(single, state.occupied_cells))
         free = cells_of(state.world, GRASS, SAND, PATH) & ~occupied
         # Creatures, plants and stones close ways. A job whose sites are all behind them waits.
-        reached = flooded(single(state.cell), free | single(state.cell))
+        reached = flood_from(single(state.cell), free | single(state.cell))
         jobs = self._jobs(state, view.params, reached)
         return first_to_do(jobs, state.cell, state.facing, free), memory
 
@@ -161,7 +161,7 @@ class Settler(eqx.Module):
         rules = params.rules
         world = state.world
         free = reached
-        touchable = grown(reached)
+        touchable = grow(reached)
         food = state.food
         drink = state.drink
         energy = state.energy

@@ -20,7 +20,7 @@ from rlbench_suite.numerics.bit_exact import computed_once
 from rlbench_suite.numerics.bitset import BitSet
 from rlbench_suite.numerics.reductions import union
 
-from ...shared.grid_bits import SIDE, count, flooded, grown, majority
+from ...shared.grid_bits import SIDE, count, flood_from, grow, majority
 from .rules import COAL, DIAMOND, EDGE, GRASS, IRON, LAVA, PATH, SAND, STONE, TREE, WATER
 
 PLANES = 4
@@ -155,12 +155,12 @@ def draw_world(bits: jax.Array, more: jax.Array, split: jax.Array, permuted: boo
     stone = mountain & ~path
     wet = wet & free & ~mountain
     water = wet & ~ROADS
-    sand = grown(wet) & free & ~mountain & ~water & (bits[7] | bits[8] | ROADS)
+    sand = grow(wet) & free & ~mountain & ~water & (bits[7] | bits[8] | ROADS)
     tree = free & ~ROADS & ~mountain & ~water & ~sand & bits[9] & bits[10] & (bits[7] | bits[8])
     inside = bits[9] & bits[10]
     coal = stone & inside & bits[7] & bits[8]
     iron = stone & inside & bits[7] & ~bits[8]
-    deep = stone & ~grown(~mountain | path)
+    deep = stone & ~grow(~mountain | path)
     diamond = deep & inside & ~bits[7] & bits[8] & bits[11]
     lava = deep & bits[9] & ~bits[10] & bits[7] & bits[11]
 
@@ -181,11 +181,11 @@ def draw_world(bits: jax.Array, more: jax.Array, split: jax.Array, permuted: boo
     sand |= home[SAND]
 
     blocked = stone | water | tree | coal | iron | diamond | lava | home[TREE] | odd
-    ground = flooded(single(START), INNER & ~blocked)
-    walls = grown(ground) & (stone | coal | iron | diamond)
+    ground = flood_from(single(START), INNER & ~blocked)
+    walls = grow(ground) & (stone | coal | iron | diamond)
     kinds = PERMUTED_VEINS if permuted else VEINS
     # Where mountains are small, veins take the place of trees too. So they never block a way.
-    walls = jnp.where(count(walls) >= 2 * sum(kinds.values()), walls, walls | grown(ground) & tree)
+    walls = jnp.where(count(walls) >= 2 * sum(kinds.values()), walls, walls | grow(ground) & tree)
     vein = spread(walls, kinds, more[2:4])
     every = reduce(or_, vein.values())
     stone = stone & ~every

@@ -1,5 +1,6 @@
-"""Controllers between action and rotors: lags by closed form,
-allocation by linear programmes, hover to the digit.
+"""Check controllers between action and rotors against closed forms and linear programmes.
+
+Lags have closed forms, allocation is a linear programme, and hover agrees to the digit.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ HEAVY = dynamics.NOMINAL._replace(
 )
 
 
-def hovering(airframe: Airframe) -> Quadcopter:
+def hovering_vehicle(airframe: Airframe) -> Quadcopter:
     speed = np.sqrt(airframe.inertia.mass * GRAVITY / (4 * airframe.thrust_coefficient))
     return Quadcopter(RigidBody(*np.eye(13)[3]), Rotors(*[speed] * 4))
 
@@ -49,12 +50,13 @@ def fly_states(
     steps: int,
     start: Quadcopter | None = None,
 ) -> Quadcopter:
-    """The states of a flight, arrays ``(steps + 1,)``;
-    a law makes commands of a vehicle and what it is taken for.
+    """Return the states of a flight, arrays ``(steps + 1,)``.
+
+    A law makes commands of a vehicle and what it is taken for.
     """
     with jax.enable_x64(True):
-        first = jax.tree.map(jnp.float64, start or hovering(airframe))
-        assumed = flight_controller.assumed_airframe(float(hovering(airframe).rotors.r1))
+        first = jax.tree.map(jnp.float64, start or hovering_vehicle(airframe))
+        assumed = flight_controller.assumed_airframe(float(hovering_vehicle(airframe).rotors.r1))
 
         def step(vehicle: Quadcopter, _: None) -> tuple[Quadcopter, Quadcopter]:
             return dynamics.step(
@@ -104,8 +106,9 @@ def test_body_rates_follow_by_a_first_order_lag(axis: str, lag: float) -> None:
 
 @pytest.mark.parametrize("airframe", [dynamics.NOMINAL, HEAVY], ids=["nominal", "heavy"])
 def test_velocities_are_reached_without_bias(airframe: Airframe) -> None:
-    """Small steps with their lag, 0.25 s; large ones,
-    of 1 m/s along all axes while yawing, to the digit.
+    """Small steps are followed with a lag of 0.25 s, and large ones are reached to the digit.
+
+    Large ones are of 1 m/s along all axes while yawing.
     """
     body = fly_states(to_velocity(0.02, 0.03, -0.02, 0.0), airframe, 400).body
     for name, goal in (("vx", 0.02), ("vy", 0.03), ("vz", -0.02)):
@@ -118,8 +121,9 @@ def test_velocities_are_reached_without_bias(airframe: Airframe) -> None:
 
 @pytest.mark.parametrize("distance", [0.01, 0.5])
 def test_a_place_is_arrived_at(distance: float) -> None:
-    """By 0.5 s of lag where it is near; wherever it is,
-    and wherever the nose pointed, to the digit.
+    """The vehicle reaches a place to the digit, wherever it is and wherever the nose pointed.
+
+    Where the place is near, it lags by 0.5 s.
     """
 
     def law(vehicle: Quadcopter, assumed: Airframe) -> Any:
@@ -131,7 +135,7 @@ def test_a_place_is_arrived_at(distance: float) -> None:
             vehicle, flight_controller.towards_velocity(body, goal), assumed
         )
 
-    start = hovering(dynamics.NOMINAL)
+    start = hovering_vehicle(dynamics.NOMINAL)
     start = start._replace(body=start.body._replace(qw=np.cos(0.5), qz=np.sin(0.5)))
     body = fly_states(law, dynamics.NOMINAL, 900, start if distance > 0.1 else None).body
     last = [float(values[-1]) for values in body]
@@ -145,9 +149,7 @@ def test_a_place_is_arrived_at(distance: float) -> None:
 
 
 def test_allocation_is_that_of_linear_programmes() -> None:
-    """First the thrust nearest to that wanted with roll and pitch as wanted,
-    then the nearest yaw torque to that.
-    """
+    """Thrust is the nearest to the demand that roll and pitch allow, then yaw torque is."""
     rng = np.random.default_rng(0)
     decay = np.exp(-STEP / 0.05545)
     k = dynamics.THRUST_COEFFICIENT
@@ -171,8 +173,9 @@ def test_allocation_is_that_of_linear_programmes() -> None:
         def nearest(
             row: int, goal: float, fixed: list[int], values: list[float], bounds: Any = bounds
         ) -> Any:
-            """Least |mixing[row] f - goal| within bounds,
-            other rows fixed; the last variable bounds the size.
+            """Minimise |mixing[row] f - goal| within bounds, with other rows fixed.
+
+            The last variable bounds the size.
             """
             upper = np.vstack([np.append(mixing[row], -1), np.append(-mixing[row], -1)])
             equal = np.hstack([mixing[fixed], np.zeros((len(fixed), 1))])
@@ -206,16 +209,14 @@ def test_allocation_is_that_of_linear_programmes() -> None:
 
 @pytest.mark.parametrize("thrust", [0.0, 2 * GRAVITY])
 def test_turning_does_not_wait_for_thrust(thrust: float) -> None:
-    """Whether it climbs or falls as hard as it can,
-    a roll rate of 3 rad/s is reached as in a hover.
-    """
+    """A roll rate of 3 rad/s is reached as in a hover, however hard the vehicle climbs or falls."""
 
-    def rolling(thrust: float) -> np.ndarray:
+    def roll_rates(thrust: float) -> np.ndarray:
         goal = BodyRates(thrust, 3.0, 0.0, 0.0)
         law = lambda vehicle, assumed: flight_controller.towards_body_rates(vehicle, goal, assumed)  # noqa: E731
         return fly_states(law, dynamics.NOMINAL, 40).body.wx
 
-    np.testing.assert_allclose(rolling(thrust), rolling(GRAVITY), atol=0.15)
+    np.testing.assert_allclose(roll_rates(thrust), roll_rates(GRAVITY), atol=0.15)
 
 
 # -- the tasks -------------------------------------------------------------------------------------
@@ -236,8 +237,9 @@ def test_the_action_setting_chooses_the_id(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES + COURSES)
 def test_it_is_the_same_task_by_other_commands(name: str) -> None:
-    """Context and (but for vertical flight) start to the bit;
-    state and reward as where rotors get those commands.
+    """State and reward are those of the task by rotors under the same rotor commands.
+
+    Contexts are equal to the bit, and so are starts but for vertical flight.
     """
     task, base = card(name).build(), card(name, action="rotors").build()
     key = jax.random.key(7)
@@ -285,7 +287,7 @@ def test_zeros_hover_in_every_vehicle(name: str) -> None:
     with jax.enable_x64(True):
         for seed in range(20):
             params = task.sample_params(jax.random.key(seed), np.int32(1))
-            vehicle = jax.tree.map(jnp.float64, hovering(jax.tree.map(float, params)))
+            vehicle = jax.tree.map(jnp.float64, hovering_vehicle(jax.tree.map(float, params)))
             commands = task.commands(vehicle, task.noop_action(), params)
             np.testing.assert_allclose(
                 dynamics.rotor_speed(np.array(commands)), vehicle.rotors, rtol=1e-12
@@ -297,7 +299,7 @@ def test_one_command_is_a_vertical_flight() -> None:
     """A second of a constant command: motor and height by SciPy, all else exactly as it was."""
     body = fly_states(lambda vehicle, assumed: jnp.full(4, 0.5), dynamics.NOMINAL, 100).body
     k, limit = dynamics.THRUST_COEFFICIENT, dynamics.ROTOR_SPEED_LIMIT
-    rotor = float(hovering(dynamics.NOMINAL).rotors.r1)
+    rotor = float(hovering_vehicle(dynamics.NOMINAL).rotors.r1)
 
     def motion(_: float, now: np.ndarray) -> list[float]:
         return [

@@ -25,8 +25,9 @@ NOMINAL = Airframe(
 
 
 def test_the_linear_model_is_the_derivative_of_the_flight() -> None:
-    """Forward-mode derivatives of one Runge-Kutta step
-    of the full vehicle, at hover, at float64.
+    """The model is the derivative of one Runge-Kutta step of the full vehicle, at hover.
+
+    It is taken in forward mode at float64.
     """
     with jax.enable_x64(True):
         hover = dynamics.hover_speed(jax.tree.map(np.float64, NOMINAL))
@@ -44,13 +45,13 @@ def test_the_linear_model_is_the_derivative_of_the_flight() -> None:
             return jnp.stack([b.x, b.y, b.z, *angles, b.vx, b.vy, b.vz, b.wx, b.wy, b.wz, *speeds])
 
         a, b = jax.jit(jax.jacfwd(step, (0, 1)))(jnp.zeros(16), jnp.zeros(4))
-    for matrix, derivative in zip(lqr.linearised(), (a, b), strict=True):
+    for matrix, derivative in zip(lqr.linear_model(), (a, b), strict=True):
         # The Runge-Kutta step against the exact exponential: fifth order in 10 ms.
         np.testing.assert_allclose(matrix, derivative, rtol=2e-4, atol=2e-8)
 
 
 def test_the_gain_is_scipy_s() -> None:
-    a, b = lqr.linearised()
+    a, b = lqr.linear_model()
     q, r = np.diag(lqr.ACCEPTABLE**-2.0), np.eye(4) * lqr.ACCEPTABLE_COMMAND**-2.0
     cost = solve_discrete_are(a, b, q, r)
     expected = np.linalg.solve(r + b.T @ cost @ b, b.T @ cost @ a)
@@ -60,8 +61,9 @@ def test_the_gain_is_scipy_s() -> None:
 
 
 def test_it_hovers_from_every_start_of_the_task() -> None:
-    """Up to a right angle from level, far outside its linear model,
-    in vehicles other than the nominal one.
+    """It hovers from up to a right angle off level, far outside its linear model.
+
+    Vehicles are other than the nominal one.
     """
     task: Any = card("QuadcopterHover-v0").build()
     flights = play(task, lqr.LinearQuadraticControl.for_task(task), range(200), split="test")

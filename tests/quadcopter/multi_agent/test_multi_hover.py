@@ -1,5 +1,6 @@
-"""QuadcopterMultiHover: wakes by the published formula,
-starts, ends and rewards by plain Python, who can hold it.
+"""Check QuadcopterMultiHover's wakes, starts, ends, rewards, and who can hold it.
+
+Wakes follow the published formula; the rest is plain Python.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def build(name: str, dtype: str = "float32") -> QuadcopterMultiHover:
     return task
 
 
-def at_goals(task: QuadcopterMultiHover, gap: float) -> tuple[State, Params]:
+def state_at_goals(task: QuadcopterMultiHover, gap: float) -> tuple[State, Params]:
     """Nominal vehicles at rest at the goals of a straight column, rotors as in still air."""
     n = task.card.agents
     airframe = jax.tree.map(np.float64, dynamics.NOMINAL)
@@ -50,11 +51,12 @@ def at_goals(task: QuadcopterMultiHover, gap: float) -> tuple[State, Params]:
 
 @every_size
 def test_who_hovers_as_if_alone_is_pushed_down_by_those_above(name: str) -> None:
-    """A step from rest under 2267.18 (r / 4 dz)^2 of each above,
-    and rotor drag: v = -a (1 - exp(-c t)) / c.
+    """A step from rest follows v = -a (1 - exp(-c t)) / c with rotor drag.
+
+    The push of each vehicle above is 2267.18 (r / 4 dz)^2.
     """
     task, gap = build(name, "float64"), 1.1
-    state, params = at_goals(task, gap)
+    state, params = state_at_goals(task, gap)
     with precision(task):
         hover = dynamics.rotor_action(np.stack(state.vehicles.rotors, 1))
         after = jax.jit(task.transition)(*jax.tree.map(jnp.asarray, (state, hover)), None, params)
@@ -96,10 +98,10 @@ def test_starts_and_columns_are_those_of_the_table(name: str) -> None:
 @every_size
 def test_reward_success_and_arena_by_plain_python(name: str) -> None:
     task = build(name, "float64")
-    state, params = at_goals(task, 1.0)
+    state, params = state_at_goals(task, 1.0)
     step, n = jax.jit(task.transition), task.card.agents
 
-    def moved(**fields: float) -> State:
+    def move_second(**fields: float) -> State:
         """The second vehicle, elsewhere or moving."""
         body = state.vehicles.body
         body = body._replace(
@@ -107,7 +109,7 @@ def test_reward_success_and_arena_by_plain_python(name: str) -> None:
         )
         return state._replace(vehicles=state.vehicles._replace(body=body))
 
-    def paid(state: State) -> list[float]:
+    def rewards_of(state: State) -> list[float]:
         with precision(task):
             return np.asarray(task.reward(state, None, state, None, params)).tolist()
 
@@ -115,16 +117,18 @@ def test_reward_success_and_arena_by_plain_python(name: str) -> None:
         with precision(task):
             return task.info(state, params)
 
-    assert paid(state) == [1] * n
-    assert paid(moved(x=0.06, z=-0.08)) == pytest.approx([1, 0.5, *[1] * (n - 2)])
+    assert rewards_of(state) == [1] * n
+    assert rewards_of(move_second(x=0.06, z=-0.08)) == pytest.approx([1, 0.5, *[1] * (n - 2)])
     for fields, holds in (
         ({"y": 0.099}, True),
         ({"y": 0.101}, False),
         ({"vz": 0.099}, True),
         ({"vz": 0.101}, False),
     ):
-        assert bool(info(moved(**fields))["success"]) is holds
-        assert float(info(moved(**fields))["holding"]) == pytest.approx(1 if holds else 1 - 1 / n)
+        assert bool(info(move_second(**fields))["success"]) is holds
+        assert float(info(move_second(**fields))["holding"]) == pytest.approx(
+            1 if holds else 1 - 1 / n
+        )
     for fields, lost in (
         ({"x": 0.59}, False),
         ({"x": 0.61}, True),
@@ -132,17 +136,18 @@ def test_reward_success_and_arena_by_plain_python(name: str) -> None:
         ({"wy": 35.5}, True),
     ):
         with precision(task):
-            there = jax.tree.map(jnp.asarray, moved(**fields))
+            there = jax.tree.map(jnp.asarray, move_second(**fields))
             after = step(there, np.full((n, 4), 0.334), None, params)
         assert after.wrecked.tolist() == [False, lost, *[False] * (n - 2)]
         assert bool(info(after)["success"]) is False
-        assert (paid(after)[1] == 0) is lost
+        assert (rewards_of(after)[1] == 0) is lost
 
 
 @every_size
 def test_the_reference_holds_it_and_needs_to_know_the_wakes(name: str) -> None:
-    """A pilot that takes the air for still sinks by push / (mass 64 / s^2):
-    centimetres, more below more vehicles.
+    """A pilot that takes the air for still sinks by push / (mass 64 / s^2).
+
+    That is centimetres, and more below more vehicles.
     """
     task = build(name)
     reference = reference_player(task)

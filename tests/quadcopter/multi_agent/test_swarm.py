@@ -1,5 +1,6 @@
-"""QuadcopterSwarm against itself with vehicles renumbered,
-single vehicles, the peer's downwash, and fine sampling.
+"""Check QuadcopterSwarm against single vehicles, the peer's downwash, and fine sampling.
+
+It also has to be the same with vehicles renumbered.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from rlbench_suite.envs.quadcopter.tasks.multi_agent.fleet import (
     COLLISION,
     Params,
     State,
-    nearest,
     nearest_approaches,
+    nearest_rows,
     wakes,
 )
 from rlbench_suite.envs.quadcopter.tasks.multi_agent.swarm import (
     JITTER,
     QuadcopterSwarm,
-    evenly_spread,
+    sphere_points,
 )
 from rlbench_suite.numerics.process import precision
 
@@ -54,7 +55,7 @@ def programs(task: QuadcopterSwarm) -> tuple[Any, Any, Any]:
     return jax.jit(task.transition), jax.jit(task.observation), jax.jit(task.reward)
 
 
-def some_state(rng: np.random.Generator, spread: float = 1.0, wrecks: int = 0) -> State:
+def random_state(rng: np.random.Generator, spread: float = 1.0, wrecks: int = 0) -> State:
     fields = rng.uniform(-spread, spread, (13, N))
     fields[3:7] = rng.normal(size=(4, N))
     fields[3:7] /= np.linalg.norm(fields[3:7], axis=0)
@@ -62,7 +63,7 @@ def some_state(rng: np.random.Generator, spread: float = 1.0, wrecks: int = 0) -
     return State(Quadcopter(RigidBody(*fields), Rotors(*rng.uniform(500, 2000, (4, N)))), wrecked)
 
 
-def at_rest(places: Any) -> State:
+def state_at_rest(places: Any) -> State:
     """Level vehicles at ``(n, 3)`` m, rotors at the speed of hovering."""
     x, y, z = np.array(places, float).T
     n = len(x)
@@ -71,7 +72,7 @@ def at_rest(places: Any) -> State:
     return State(Quadcopter(still, Rotors(*np.full((4, n), hover))), np.zeros(n, bool))
 
 
-def some_params(rng: np.random.Generator) -> Params:
+def random_params(rng: np.random.Generator) -> Params:
     return Params(AIRFRAME, *rng.uniform(-2, 2, (3, N)))
 
 
@@ -96,8 +97,8 @@ def test_renumbered_vehicles_fly_the_same(exact: QuadcopterSwarm) -> None:
     step, see, pay = programs(exact)
     hits = 0
     for _ in range(20):
-        state = some_state(rng, 0.4, wrecks=2)
-        params = some_params(rng)
+        state = random_state(rng, 0.4, wrecks=2)
+        params = random_params(rng)
         action = rng.uniform(-1, 1, (N, 4))
         order = rng.permutation(N)
         renumbered_state = jax.tree.map(lambda leaf, order=order: leaf[order], state)
@@ -132,39 +133,37 @@ def test_a_wake_is_the_peer_s_downwash() -> None:
             * (2.31348e-2 / (4 * dz)) ** 2
             * np.exp(-0.5 * (dx**2 + dy**2) / (0.16 * dz - 0.11) ** 2)
         )
-        upper, lower = push(at_rest([(dx, dy, dz), (0, 0, 0)]))
+        upper, lower = push(state_at_rest([(dx, dy, dz), (0, 0, 0)]))
         assert upper == 0
         assert lower == pytest.approx(expected, rel=1e-9)
 
 
 def test_near_wakes_are_bounded_and_fade_to_nothing_beside() -> None:
     weight = dynamics.MASS * GRAVITY
-    assert push(at_rest([(0, 0, 0.3), (0, 0, 0)]))[1] == pytest.approx(-weight)
-    column = push(at_rest([(0, 0, 0.3 + 0.15 * i) for i in range(8)] + [(0, 0, 0)]))
+    assert push(state_at_rest([(0, 0, 0.3), (0, 0, 0)]))[1] == pytest.approx(-weight)
+    column = push(state_at_rest([(0, 0, 0.3 + 0.15 * i) for i in range(8)] + [(0, 0, 0)]))
     assert column.min() == column[-1] == pytest.approx(-3 * weight)
-    formed = push(at_rest([(0.2, 0, 0.2), (0, 0, 0)]))[1]
+    formed = push(state_at_rest([(0.2, 0, 0.2), (0, 0, 0)]))[1]
     for fraction in (0.5, 0.1, 0.001):
-        assert push(at_rest([(0.2, 0, 0.2 * fraction), (0, 0, 0)]))[1] == pytest.approx(
+        assert push(state_at_rest([(0.2, 0, 0.2 * fraction), (0, 0, 0)]))[1] == pytest.approx(
             fraction * formed
         )
-    assert (push(at_rest([(0.2, 0, 0), (0, 0, 0)])) == 0).all()
+    assert (push(state_at_rest([(0.2, 0, 0), (0, 0, 0)])) == 0).all()
     assert (
-        push(at_rest([(0, 0, 0.5), (0, 0, 0)])._replace(wrecked=np.array([True, False]))) == 0
+        push(state_at_rest([(0, 0, 0.5), (0, 0, 0)])._replace(wrecked=np.array([True, False]))) == 0
     ).all()
 
 
 def test_vehicles_side_by_side_fly_as_if_alone(exact: QuadcopterSwarm) -> None:
-    """At equal heights nobody is in a wake:
-    after a step each is a single vehicle's, to rounding.
-    """
+    """At equal heights nobody is in a wake, so a step is a single vehicle's to rounding."""
     rng = np.random.default_rng(1)
-    state = some_state(rng)
+    state = random_state(rng)
     body = state.vehicles.body._replace(x=np.arange(N) - 3.5, z=np.zeros(N))
     state = state._replace(vehicles=state.vehicles._replace(body=body))
     action = rng.uniform(-1, 1, (N, 4))
     with precision(exact):
         after = programs(exact)[0](
-            on_device(state), jnp.asarray(action), None, on_device(some_params(rng))
+            on_device(state), jnp.asarray(action), None, on_device(random_params(rng))
         )
         alone = jax.jit(
             lambda vehicle, action: dynamics.step(
@@ -184,7 +183,7 @@ def test_vehicles_side_by_side_fly_as_if_alone(exact: QuadcopterSwarm) -> None:
 
 
 def test_a_push_is_an_acceleration() -> None:
-    vehicle = jax.tree.map(lambda leaf: leaf[0], at_rest([(0, 0, 0)]).vehicles)
+    vehicle = jax.tree.map(lambda leaf: leaf[0], state_at_rest([(0, 0, 0)]).vehicles)
     with jax.enable_x64(True):
         after = dynamics.step(on_device(vehicle), vehicle.rotors, AIRFRAME, 0.01, push=-0.027)
     assert float(after.body.vz) == pytest.approx(-0.01, rel=1e-9)
@@ -198,7 +197,7 @@ def test_nearest_approach_is_that_of_fine_sampling() -> None:
     rng = np.random.default_rng(2)
     fraction = np.linspace(0, 1, 2001)
     for trial in range(20):
-        before, after = some_state(rng).vehicles.body, some_state(rng).vehicles.body
+        before, after = random_state(rng).vehicles.body, random_state(rng).vehicles.body
         if trial == 0:
             after = before  # nobody moves
         with jax.enable_x64(True):
@@ -217,16 +216,17 @@ def test_nearest_approach_is_that_of_fine_sampling() -> None:
 def test_nobody_flies_through_another_between_two_looks(
     exact: QuadcopterSwarm, offset: float, hit: bool
 ) -> None:
-    """At 40 m/s towards each other they are 0.2 m apart
-    before and after the step, whatever they passed at.
+    """Vehicles that meet at 40 m/s are wrecked by what they passed at.
+
+    Before and after the step they are 0.2 m apart.
     """
-    state = at_rest([(-0.2, 0, 0), (0.2, offset, 0), *((i, 3, 0) for i in range(-3, 3))])
+    state = state_at_rest([(-0.2, 0, 0), (0.2, offset, 0), *((i, 3, 0) for i in range(-3, 3))])
     body = state.vehicles.body._replace(vx=np.array([20.0, -20] + [0] * (N - 2)))
     state = state._replace(vehicles=state.vehicles._replace(body=body))
     hover = np.full((N, 4), 0.334)
     with precision(exact):
         after = programs(exact)[0](
-            on_device(state), hover, None, on_device(some_params(np.random.default_rng(3)))
+            on_device(state), hover, None, on_device(random_params(np.random.default_rng(3)))
         )
     x = np.asarray(after.vehicles.body.x)
     assert abs(x[1] - x[0]) < 0.02 or abs(x[1] - x[0]) > COLLISION
@@ -234,11 +234,12 @@ def test_nobody_flies_through_another_between_two_looks(
 
 
 def test_a_flight_counts_every_touch(exact: QuadcopterSwarm) -> None:
-    """Whoever is wrecked by hit in a crowded flight is
-    so by plain Python over the same states, and nobody else.
+    """Plain Python over the same states finds the same vehicles wrecked by a hit.
+
+    The flight is crowded.
     """
     rng = np.random.default_rng(4)
-    params, state = some_params(rng), some_state(rng, 0.8)
+    params, state = random_params(rng), random_state(rng, 0.8)
     step = programs(exact)[0]
     wrecked = state.wrecked
     with precision(exact):
@@ -264,7 +265,7 @@ def test_a_flight_counts_every_touch(exact: QuadcopterSwarm) -> None:
 def test_a_wreck_stays_earns_nothing_and_is_not_seen(exact: QuadcopterSwarm) -> None:
     rng = np.random.default_rng(5)
     step, see, pay = programs(exact)
-    state, params = some_state(rng, 2.0, wrecks=5), some_params(rng)
+    state, params = random_state(rng, 2.0, wrecks=5), random_params(rng)
     with precision(exact):
         state, params = on_device((state, params))
         after = step(state, rng.uniform(-1, 1, (N, 4)), None, params)
@@ -290,7 +291,7 @@ def test_a_wreck_stays_earns_nothing_and_is_not_seen(exact: QuadcopterSwarm) -> 
 
 def test_observation_and_reward_by_plain_python(exact: QuadcopterSwarm) -> None:
     rng = np.random.default_rng(6)
-    state, params = some_state(rng, 2.0, wrecks=1), some_params(rng)
+    state, params = random_state(rng, 2.0, wrecks=1), random_params(rng)
     with precision(exact):
         _, see, pay = programs(exact)
         observation = np.asarray(see(*on_device((state, None, params))))
@@ -317,7 +318,7 @@ def test_ways_cross_in_the_middle_and_starts_are_apart() -> None:
     for name in ("", "2", "32", "128"):
         task = card(f"QuadcopterSwarm{name}-v1").build()
         n = task.card.agents
-        np.testing.assert_allclose(np.linalg.norm(evenly_spread(n), axis=1), 1)
+        np.testing.assert_allclose(np.linalg.norm(sphere_points(n), axis=1), 1)
         keys = jax.random.split(jax.random.key(0), 50)
         params = jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, np.int32(1))
         state = jax.jit(jax.vmap(task.initial))(keys, params)
@@ -398,7 +399,7 @@ def test_words_and_picture() -> None:
 def test_nearest_are_those_of_a_sort() -> None:
     apart = np.random.default_rng(0).integers(0, 20, (5, 12, 12)).astype(np.float32)  # with ties
     apart[apart > 15] = np.inf
-    distances_found, rows = jax.jit(jax.vmap(lambda distances: nearest(distances, 4)))(apart)
+    distances_found, rows = jax.jit(jax.vmap(lambda distances: nearest_rows(distances, 4)))(apart)
     order = np.argsort(apart, axis=1, kind="stable")[:, :4]
     sorted_apart = np.take_along_axis(apart, order, axis=1)
     np.testing.assert_array_equal(distances_found, sorted_apart.swapaxes(1, 2))

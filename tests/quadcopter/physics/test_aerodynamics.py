@@ -1,5 +1,6 @@
-"""Ground effect, rotor drag and downwash against closed forms
-and the equations of their sources, at float64.
+"""Check ground effect, rotor drag and downwash against closed forms and their sources.
+
+All checks are at float64.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 import pytest
+from control_period import step_period
 
-from rlbench_suite.envs.quadcopter.physics import aerodynamics, semi_implicit, vehicles
+from rlbench_suite.envs.quadcopter.physics import aerodynamics, vehicles
 from rlbench_suite.envs.quadcopter.physics.rigid_body import RigidBody, rotation_matrix
 from rlbench_suite.envs.quadcopter.physics.semi_implicit import Effects
 from rlbench_suite.envs.quadcopter.physics.vehicles import CF2X, RPM
@@ -44,24 +46,25 @@ def test_ground_effect_has_the_form_of_its_source_and_a_ceiling() -> None:
 
 
 def test_hover_in_ground_effect_settles_where_cushion_and_weight_agree() -> None:
-    """With 96 % of the hover thrust it floats
-    where the ground gives the rest, to the last digit.
+    """With 96 % of the hover thrust it floats where the ground gives the rest.
+
+    That holds to the last digit.
     """
     speed = float(vehicles.hover_speed(CF2X)) * np.sqrt(0.96)
     effects = Effects(bullet_damping=True, ground=True)
-    end = jax.jit(
-        lambda b: semi_implicit.step_period(b, (speed,) * 4, CF2X, 9.81, 240 * 600, effects)
-    )(body(0.12))
+    end = jax.jit(lambda b: step_period(b, (speed,) * 4, CF2X, 9.81, 240 * 600, effects))(
+        body(0.12)
+    )
     expected = 0.25 * AIR.propeller_radius * np.sqrt(AIR.ground / (1 / 0.96 - 1))
     assert float(end.z) == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_tilted_vehicle_feels_the_ground_more_on_its_lower_side() -> None:
-    forces = aerodynamics.in_ground_effect((1.0,) * 4, body(0.1, roll=0.3), *PLACES, AIR)
+    forces = aerodynamics.add_ground_effect((1.0,) * 4, body(0.1, roll=0.3), *PLACES, AIR)
     heights = aerodynamics.rotor_heights(body(0.1, roll=0.3), *PLACES)
     np.testing.assert_allclose(heights, 0.1 + np.array(CF2X.rotor_y) * np.sin(0.3), rtol=1e-12)
     assert forces[0] > forces[3]  # rolling lifts the left side
-    upside_down = aerodynamics.in_ground_effect((1.0,) * 4, body(0.1, roll=3.0), *PLACES, AIR)
+    upside_down = aerodynamics.add_ground_effect((1.0,) * 4, body(0.1, roll=3.0), *PLACES, AIR)
     np.testing.assert_array_equal(upside_down, 1.0)
 
 
@@ -92,11 +95,9 @@ def test_rotor_drag_turns_with_the_body_and_takes_energy() -> None:
 def test_sinking_with_rotor_drag_ends_at_terminal_velocity() -> None:
     """Thrust of 90 % of the weight: the remaining 10 % against drag along the rotors' axis."""
     speed = float(vehicles.hover_speed(CF2X, 9.8)) * np.sqrt(0.9)
-    end = jax.jit(
-        lambda b: semi_implicit.step_period(
-            b, (speed,) * 4, CF2X, 9.8, 240 * 120, Effects(drag=True)
-        )
-    )(body())
+    end = jax.jit(lambda b: step_period(b, (speed,) * 4, CF2X, 9.8, 240 * 120, Effects(drag=True)))(
+        body()
+    )
     assert float(end.vz) == pytest.approx(-0.1 * 0.027 * 9.8 / (AIR.drag_z * 4 * speed), rel=1e-6)
 
 

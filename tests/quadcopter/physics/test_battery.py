@@ -30,8 +30,9 @@ THRUST_STAND = np.array(
         (2.39, 3.65, 18179),
     ]
 )
-"""Current (A), voltage (V), mean RPM of a Crazyflie 2.0,
-duty cycles from 0 to 62.5 %, four seconds each.
+"""Current (A), voltage (V) and mean RPM of a Crazyflie 2.0.
+
+Duty cycles go from 0 to 62.5 %, for four seconds each.
 
 wiki.bitcraze.io/misc:investigations:thrust
 """
@@ -59,8 +60,9 @@ def chen(charge: float) -> float:
 
 
 def circuit(power: Callable[[float], float], start: Battery, duration: float) -> np.ndarray:
-    """Charge, polarisation, and charge and energy delivered so far,
-    by DOP853: Kirchhoff's laws written anew.
+    """Return charge, polarisation, and charge and energy delivered so far.
+
+    They are Kirchhoff's laws, written anew and solved by DOP853.
     """
 
     def rate(time: float, y: np.ndarray) -> list[float]:
@@ -107,7 +109,7 @@ def test_rotors_take_about_what_the_thrust_stand_says() -> None:
 
 def test_the_open_circuit_is_the_paper_s() -> None:
     for charge in (0.02, 0.3, 0.77, 1.0):
-        assert float(battery.open_circuit(charge)) == pytest.approx(chen(charge), rel=1e-14)
+        assert float(battery.open_circuit_voltage(charge)) == pytest.approx(chen(charge), rel=1e-14)
 
 
 def test_current_times_voltage_is_the_power() -> None:

@@ -1,5 +1,6 @@
-"""A loaded vehicle against clouds of points,
-two bodies with their constraint force, and conservation laws.
+"""Check a loaded vehicle against clouds of points, two bodies, and conservation laws.
+
+The two bodies are coupled by their constraint force.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import pytest
 
 from rlbench_suite.envs.quadcopter.physics import dynamics
 from rlbench_suite.envs.quadcopter.physics.dynamics import Quadcopter, Rotors
-from rlbench_suite.envs.quadcopter.physics.payload import Payload, loaded, loaded_derivative
+from rlbench_suite.envs.quadcopter.physics.payload import Payload, combine, loaded_derivative
 from rlbench_suite.envs.quadcopter.physics.rigid_body import (
     GRAVITY,
     RigidBody,
     Wrench,
     derivative,
-    normalised,
+    normalise,
     rotation_matrix,
 )
 from rlbench_suite.envs.quadcopter.physics.vehicles import CRAZYFLIE_AIR
@@ -35,7 +36,7 @@ def _float64() -> Iterator[None]:
         yield
 
 
-def tumbling(seed: int) -> RigidBody:
+def tumbling_body(seed: int) -> RigidBody:
     values = np.random.default_rng(seed).normal(size=13)
     values[3:7] /= np.linalg.norm(values[3:7])
     values[10:] *= 10
@@ -54,7 +55,7 @@ def test_mass_centre_and_tensor_are_those_of_the_points() -> None:
     squares = np.array([jy + jz - jx, jx + jz - jy, jx + jy - jz]) / 2 * 3 / mass
     points = np.vstack([sign * np.diag(np.sqrt(squares)) for sign in (1, -1)] + [[PAYLOAD[1:]]])
     masses = np.array([mass / 6] * 6 + [PAYLOAD.mass])
-    combined = loaded(VEHICLE, PAYLOAD)
+    combined = combine(VEHICLE, PAYLOAD)
     centre = masses @ points / masses.sum()
     away = points - centre
     expected = np.diag(np.full(3, masses @ (away**2).sum(1))) - (masses[:, None] * away).T @ away
@@ -65,10 +66,11 @@ def test_mass_centre_and_tensor_are_those_of_the_points() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_accelerations_are_those_of_two_bodies_that_hold_each_other(seed: int) -> None:
-    """Newton's and Euler's laws of vehicle and payload apart,
-    with the force between them as an unknown.
+    """Newton's and Euler's laws of vehicle and payload apart give the same accelerations.
+
+    The force between the two is an unknown.
     """
-    body, rng = tumbling(seed), np.random.default_rng(seed)
+    body, rng = tumbling_body(seed), np.random.default_rng(seed)
     force, torque = rng.normal(size=3), rng.normal(size=3) * 1e-3  # world, body
     rotation = np.array(rotation_matrix(body), float).reshape(3, 3)
     spin, place = np.array(body[10:]), np.array(PAYLOAD[1:])
@@ -101,35 +103,35 @@ def test_accelerations_are_those_of_two_bodies_that_hold_each_other(seed: int) -
     )
     vehicle, payload, turned, _ = np.linalg.solve(equations, right).reshape(4, 3)
     centre = rotation @ (mass * vehicle + PAYLOAD.mass * payload) / (mass + PAYLOAD.mass)
-    moved = loaded_derivative(body, Wrench(*force, *torque), loaded(VEHICLE, PAYLOAD))
+    moved = loaded_derivative(body, Wrench(*force, *torque), combine(VEHICLE, PAYLOAD))
     np.testing.assert_allclose(moved[7:10], centre, rtol=1e-10)
     np.testing.assert_allclose(moved[10:], turned, rtol=1e-9)
 
 
 def test_a_free_tumble_keeps_energy_and_angular_momentum() -> None:
-    combined = loaded(VEHICLE, PAYLOAD)
+    combined = combine(VEHICLE, PAYLOAD)
     inertia, free = tensor(combined), Wrench(*(0.0,) * 6)
 
-    def conserved(body: RigidBody) -> np.ndarray:
+    def conserved_quantities(body: RigidBody) -> np.ndarray:
         rotation, spin = np.array(rotation_matrix(body), float).reshape(3, 3), np.array(body[10:])
         return np.array([spin @ inertia @ spin, *(rotation @ inertia @ spin)])
 
-    start = tumbling(3)
+    start = tumbling_body(3)
     step = jax.jit(
-        lambda b: normalised(rk4(lambda _, y: loaded_derivative(y, free, combined), b, 1e-3))
+        lambda b: normalise(rk4(lambda _, y: loaded_derivative(y, free, combined), b, 1e-3))
     )
     body = start
     for _ in range(1000):
         body = step(body)
-    np.testing.assert_allclose(conserved(body), conserved(start), rtol=1e-6)
+    np.testing.assert_allclose(conserved_quantities(body), conserved_quantities(start), rtol=1e-6)
     assert np.abs(np.array(body[10:]) - np.array(start[10:])).max() > 1  # it tumbled
 
 
 def test_without_mass_it_changes_nothing() -> None:
-    body, wrench = tumbling(5), Wrench(0.1, -0.2, 0.3, 1e-4, 2e-4, -3e-4)
+    body, wrench = tumbling_body(5), Wrench(0.1, -0.2, 0.3, 1e-4, 2e-4, -3e-4)
     bare = derivative(body, wrench, VEHICLE)
     np.testing.assert_allclose(
-        loaded_derivative(body, wrench, loaded(VEHICLE, Payload(0.0, 0.01, 0.02, -0.03))),
+        loaded_derivative(body, wrench, combine(VEHICLE, Payload(0.0, 0.01, 0.02, -0.03))),
         bare,
         rtol=1e-12,
     )
@@ -156,9 +158,7 @@ def test_a_lopsided_vehicle_hovers_on_the_thrusts_that_statics_asks_for() -> Non
 
 
 def test_a_payload_turns_a_vehicle_that_does_not_know_of_it() -> None:
-    """Equal rotors: the tilt grows as the moment
-    of the thrust about the common centre of mass says.
-    """
+    """With equal rotors the tilt grows by the thrust's moment about the common centre of mass."""
     payload = Payload(0.003, 0.01, 0.0, 0.0)
     rotors = Rotors(*jnp.full(4, float(dynamics.hover_speed(dynamics.NOMINAL))))
     vehicle = Quadcopter(RigidBody(*jnp.zeros(13))._replace(qw=jnp.float64(1)), rotors)

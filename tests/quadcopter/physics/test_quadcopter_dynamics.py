@@ -1,5 +1,6 @@
-"""The quadcopter against closed forms and against SciPy
-on equations derived anew (vectors, rotation matrix).
+"""Check the quadcopter against closed forms and SciPy on equations derived anew.
+
+They are in vectors with a rotation matrix.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def fly_scipy(start: Quadcopter, commands: np.ndarray) -> np.ndarray:
         lag = (command - speeds) / dynamics.MOTOR_TIME_CONSTANT
         return np.concatenate([velocity, acceleration, turning.ravel(), spinning, lag])
 
-    y = flat(start)
+    y = flatten_state(start)
     for command in commands:
         y = solve_ivp(rate, (0, STEP), y, "DOP853", rtol=1e-12, atol=1e-12, args=(command,)).y[
             :, -1
@@ -94,7 +95,7 @@ def fly_scipy(start: Quadcopter, commands: np.ndarray) -> np.ndarray:
     return y
 
 
-def flat(state: Quadcopter) -> np.ndarray:
+def flatten_state(state: Quadcopter) -> np.ndarray:
     b = state.body
     return np.array(
         [b.x, b.y, b.z, b.vx, b.vy, b.vz, *rotation_matrix(b), b.wx, b.wy, b.wz, *state.rotors],
@@ -107,7 +108,9 @@ def test_hover_speed_is_an_equilibrium() -> None:
     # sqrt(0.027 * 9.81 / (4 * 3.16e-10)) RPM.
     assert speed / dynamics.RPM == pytest.approx(14475, abs=1)
     end = fly(vehicle(speed), np.full((500, 4), speed), 1)
-    np.testing.assert_allclose(flat(end), flat(vehicle(speed)), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        flatten_state(end), flatten_state(vehicle(speed)), rtol=0, atol=1e-11
+    )
 
 
 def test_free_fall_with_rotors_at_rest() -> None:
@@ -132,8 +135,9 @@ def test_motor_lag_is_the_exponential() -> None:
 
 
 def test_rotors_may_slow_down_with_a_time_constant_of_their_own() -> None:
-    """0.25 s against 0.055 s, as rl-tools identified the Crazyflie's:
-    each rotor by the sign of its own change.
+    """Each rotor has the time constant of its own change, 0.25 s down and 0.055 s up.
+
+    They are those of the Crazyflie as rl-tools identified it.
     """
     airframe = NOMINAL._replace(motor_falling_time_constant=0.25)
     command = Rotors(2000.0, 500.0, 1000.0, 500.0)
@@ -147,8 +151,9 @@ def test_rotors_may_slow_down_with_a_time_constant_of_their_own() -> None:
 
 
 def test_in_air_it_sinks_and_slides_at_terminal_velocity() -> None:
-    """Rotor drag in the Runge-Kutta step: a tenth of the weight missing,
-    against the drag along the rotors' axis.
+    """Rotor drag in the Runge-Kutta step leads to terminal velocities.
+
+    A tenth of the weight is missing, against the drag along the rotors' axis.
     """
     airframe = jax.tree.map(np.float64, NOMINAL)
     speed = float(dynamics.hover_speed(airframe)) * np.sqrt(0.9)
@@ -188,8 +193,9 @@ def test_rotor_thrusts_are_the_inverse_of_the_load() -> None:
     ("rotors", "axis", "sign"), [("r1r2", "wx", -1), ("r1r4", "wy", -1), ("r1r3", "wz", -1)]
 )
 def test_faster_rotors_turn_it_the_way_their_places_say(rotors: str, axis: str, sign: int) -> None:
-    """More thrust on the right rolls left side up (negative about x);
-    in front, nose up; on 1 and 3, yaws right.
+    """More thrust on the right rolls the left side up, in front it lifts the nose.
+
+    More thrust on rotors 1 and 3 yaws right. Roll to the left is negative about x.
     """
     speeds = np.array([1600.0 if f"r{n}" in rotors else 1400.0 for n in (1, 2, 3, 4)])
     end = fly(vehicle(1500.0), speeds[None], 1)
@@ -198,15 +204,17 @@ def test_faster_rotors_turn_it_the_way_their_places_say(rotors: str, axis: str, 
 
 
 def test_full_manoeuvre_equals_scipy() -> None:
-    """One second of flips and turns (all axes beyond 1 rad/s):
-    the step of the task, and cut finer, at order four.
+    """The task's step follows one second of flips and turns, and converges at order four.
+
+    All axes turn faster than 1 rad/s.
     """
     start = vehicle(1500.0, x=0.1, vz=0.5, wx=1.0, wy=-2.0, wz=3.0)
     commands = aggressive_commands(100)
     truth = fly_scipy(start, commands)
     assert np.abs(truth[15:18]).min() > 1
     errors = [
-        np.abs(flat(fly(start, commands, substeps)) - truth).max() for substeps in (1, 2, 4, 8, 16)
+        np.abs(flatten_state(fly(start, commands, substeps)) - truth).max()
+        for substeps in (1, 2, 4, 8, 16)
     ]
     assert errors[0] < 2e-5
     assert errors[-1] < 1e-9
@@ -226,5 +234,5 @@ def test_float32_stays_near_float64() -> None:
     start, commands = vehicle(1500.0, wx=1.0, wy=-2.0, wz=3.0), aggressive_commands(100)
     single, double = (fly(start, commands, 1, dtype) for dtype in (np.float32, np.float64))
     assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(single))
-    assert np.abs(flat(single)[:6] - flat(double)[:6]).max() < 1e-4
-    assert jnp.isfinite(flat(single)).all()
+    assert np.abs(flatten_state(single)[:6] - flatten_state(double)[:6]).max() < 1e-4
+    assert jnp.isfinite(flatten_state(single)).all()

@@ -15,7 +15,7 @@ from rlbench_suite.envs.quadcopter.physics.rigid_body import (
     Wrench,
     body_z,
     derivative,
-    normalised,
+    normalise,
     rotation_matrix,
 )
 from rlbench_suite.envs.shared.runge_kutta import rk4
@@ -30,7 +30,7 @@ def _float64() -> Iterator[None]:
         yield
 
 
-def at_rest(**fields: float) -> RigidBody:
+def body_at_rest(**fields: float) -> RigidBody:
     return RigidBody(*[0.0] * 13)._replace(qw=1.0)._replace(**fields)
 
 
@@ -52,7 +52,7 @@ def invariants(body: RigidBody, inertia: Inertia) -> np.ndarray:
 
 
 def test_free_fall_is_a_parabola() -> None:
-    end = integrate(at_rest(x=1.0, vx=2.0, vz=3.0), NOTHING, TUMBLING, 1.5, 30)
+    end = integrate(body_at_rest(x=1.0, vx=2.0, vz=3.0), NOTHING, TUMBLING, 1.5, 30)
     assert [end.x, end.z] == pytest.approx(
         [1 + 2 * 1.5, 3 * 1.5 - 0.5 * GRAVITY * 1.5**2], rel=1e-13
     )
@@ -61,7 +61,7 @@ def test_free_fall_is_a_parabola() -> None:
 
 def test_constant_force_and_torque_about_a_principal_axis() -> None:
     wrench = Wrench(1.0, -2.0, 3.0, 0.0, 4e-3, 0.0)
-    end = integrate(at_rest(), wrench, TUMBLING, 0.8, 800)
+    end = integrate(body_at_rest(), wrench, TUMBLING, 0.8, 800)
     angle = 0.5 * 4e-3 / TUMBLING.jy * 0.8**2
     assert [end.vx, end.vy, end.vz] == pytest.approx([1.6, -3.2, 4.8 - 0.8 * GRAVITY], rel=1e-12)
     assert end.wy == pytest.approx(4e-3 / TUMBLING.jy * 0.8, rel=1e-12)
@@ -74,7 +74,7 @@ def test_torque_free_precession_of_a_symmetric_body() -> None:
     5.6).
     """
     top = Inertia(1.0, 2e-3, 2e-3, 3e-3)
-    end = integrate(at_rest(wx=5.0, wz=8.0), NOTHING, top, 2.0, 4000)
+    end = integrate(body_at_rest(wx=5.0, wz=8.0), NOTHING, top, 2.0, 4000)
     angle = (3e-3 - 2e-3) / 2e-3 * 8.0 * 2.0
     assert [end.wx, end.wy, end.wz] == pytest.approx(
         [5 * np.cos(angle), 5 * np.sin(angle), 8.0], abs=1e-10
@@ -83,13 +83,13 @@ def test_torque_free_precession_of_a_symmetric_body() -> None:
 
 def test_torque_free_tumbling_conserves_energy_and_angular_momentum_to_the_method_s_order() -> None:
     """Rotation about the unstable middle axis: the hardest torque-free motion."""
-    start = at_rest(wx=0.3, wy=12.0, wz=0.2)
+    start = body_at_rest(wx=0.3, wy=12.0, wz=0.2)
     truth = invariants(start, TUMBLING)
     errors = []
     for steps in (400, 800, 1600):
         end = integrate(start, NOTHING, TUMBLING, 3.0, steps)
         errors.append(
-            np.abs(invariants(normalised(end), TUMBLING) - truth).max() / np.abs(truth).max()
+            np.abs(invariants(normalise(end), TUMBLING) - truth).max() / np.abs(truth).max()
         )
     assert errors[-1] < 1e-8
     orders = np.log2(errors[:-1]) - np.log2(errors[1:])
@@ -100,7 +100,7 @@ def test_torque_free_tumbling_conserves_energy_and_angular_momentum_to_the_metho
 def test_normalising_squares_the_drift(drift: float) -> None:
     """A squared length of 1 + d becomes (1 + d) (1 - d / 2)^2 = 1 - 3/4 d^2 + d^3 / 4."""
     q = np.array([0.1, -0.7, 0.5, 0.5]) * np.sqrt(1 + drift)
-    body = normalised(at_rest()._replace(qw=q[0], qx=q[1], qy=q[2], qz=q[3]))
+    body = normalise(body_at_rest()._replace(qw=q[0], qx=q[1], qy=q[2], qz=q[3]))
     squared = sum(value**2 for value in (body.qw, body.qx, body.qy, body.qz))
     assert squared == pytest.approx(1 - 0.75 * drift**2 + 0.25 * drift**3, abs=1e-15)
 

@@ -1,5 +1,4 @@
-"""The explicit physics against numbers measured on gym-pybullet-drones,
-closed forms and finite differences.
+"""Check the explicit physics against gym-pybullet-drones, closed forms and finite differences.
 
 The peer's numbers were printed by its own code (@90b178a, seed 0) under ``Physics.DYN``,
 ``Physics.PYB`` and ``Physics.PYB_GND_DRAG_DW``; its hover task pays max(0, 2 - |p - (0, 0, 1)|^4) a
@@ -15,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from control_period import step_period
 
 from rlbench_suite.envs.quadcopter.control import cascaded_pid
 from rlbench_suite.envs.quadcopter.physics import semi_implicit, vehicles
@@ -32,7 +32,7 @@ from rlbench_suite.envs.quadcopter.physics.vehicles import CF2P, CF2X, CRAZYFLIE
 GRAVITY = 9.8
 PERIOD = 8
 """Physics steps of a control step, at 30 Hz."""
-LONGEST = 242
+MAX_PERIODS = 242
 """Control steps of the peer's 8 s, as it counts them."""
 START = 0.1125
 """m: the height at which the peer puts the vehicle down."""
@@ -49,7 +49,7 @@ def _float64() -> Iterator[None]:
         yield
 
 
-def still(height: float = START, **fields: float) -> RigidBody:
+def body_at_rest(height: float = START, **fields: float) -> RigidBody:
     body = RigidBody(*[0.0] * 13)._replace(z=height, qw=1.0)._replace(**fields)
     return jax.tree.map(np.float64, body)
 
@@ -65,15 +65,16 @@ def fly(
     """After each row of rotor speeds has been held for a control step."""
 
     def hold_speeds(now: RigidBody, row: jax.Array) -> tuple[RigidBody, None]:
-        return semi_implicit.step_period(now, tuple(row), vehicle, gravity, PERIOD, effects), None
+        return step_period(now, tuple(row), vehicle, gravity, PERIOD, effects), None
 
     run = jax.jit(lambda b, c: jax.lax.scan(hold_speeds, b, c)[0])
     return jax.device_get(run(jax.tree.map(dtype, body), np.asarray(commands, dtype)))
 
 
 def peer_state(body: RigidBody, before: RigidBody) -> np.ndarray:
-    """Position, quaternion (x, y, z, w), velocity,
-    and angular velocity in the world as the peer reports it.
+    """Return position, quaternion (x, y, z, w), velocity and angular velocity in the world.
+
+    They are as the peer reports them.
     """
     # The peer turns angular velocity into the world by the attitude before the last physics step.
     world = np.array(rotation_matrix(before)).reshape(3, 3) @ [body.wx, body.wy, body.wz]
@@ -97,7 +98,7 @@ def peer_state(body: RigidBody, before: RigidBody) -> np.ndarray:
 
 def test_ten_control_steps_equal_the_peer_s_dyn_to_all_printed_digits() -> None:
     speeds = HOVER * (1 + 0.05 * np.array([0.1, 0.2, 0.3, 0.4]))
-    states = [still()]
+    states = [body_at_rest()]
     step = jax.jit(lambda body: semi_implicit.step(body, tuple(speeds), CF2X, GRAVITY))
     for _ in range(10 * PERIOD):
         states.append(jax.device_get(step(states[-1])))
@@ -111,31 +112,35 @@ BULLET_SEEN["turning"] = [1.756848, 0.051484, 0.517802]
 
 
 def test_ten_control_steps_stay_near_the_peer_s_bullet() -> None:
-    """Stated error of Bullet parity in three dimensions:
-    1.5 mm and 15 mm/s after a third of a second of tilting.
+    """The error of Bullet parity in three dimensions is at most 1.5 mm and 15 mm/s.
+
+    It is that after a third of a second of tilting.
     """
     speeds = HOVER * (1 + 0.05 * np.array([0.1, 0.2, 0.3, 0.4]))
-    body = fly(still(), np.tile(speeds, (10, 1)), BULLET, PYB)
+    body = fly(body_at_rest(), np.tile(speeds, (10, 1)), BULLET, PYB)
     np.testing.assert_allclose([body.x, body.y, body.z], BULLET_SEEN["place"], atol=1.5e-3)
     np.testing.assert_allclose([body.vx, body.vy, body.vz], BULLET_SEEN["speed"], atol=15e-3)
 
 
 def test_the_rest_of_the_distance_to_bullet_is_a_force_one_step_late() -> None:
-    """Bullet turns link forces by the attitude of the step before;
-    with that, 0.02 mm, 0.3 mm/s, 3 mrad/s are left.
+    """Bullet turns link forces by the attitude of the step before.
+
+    With that, 0.02 mm, 0.3 mm/s and 3 mrad/s are left.
     """
     speeds = tuple(HOVER * (1 + 0.05 * np.array([0.1, 0.2, 0.3, 0.4])))
 
-    def late(
+    def step_late(
         carry: tuple[RigidBody, RigidBody], _: None
     ) -> tuple[tuple[RigidBody, RigidBody], None]:
         before, body = carry
         thrust, *torque = vehicles.thrust_and_torques(vehicles.thrusts(speeds, BULLET), BULLET)
         wrench = Wrench(*(thrust * component for component in body_z(before)), *torque)
         rate = semi_implicit.bullet_damping(body, derivative(body, wrench, BULLET.inertia, GRAVITY))
-        return (body, semi_implicit.moved(body, rate, semi_implicit.STEP)), None
+        return (body, semi_implicit.move_body(body, rate, semi_implicit.STEP)), None
 
-    before, body = jax.device_get(jax.lax.scan(late, (still(), still()), length=10 * PERIOD)[0])
+    before, body = jax.device_get(
+        jax.lax.scan(step_late, (body_at_rest(), body_at_rest()), length=10 * PERIOD)[0]
+    )
     now = peer_state(body, before)
     np.testing.assert_allclose(now[:3], BULLET_SEEN["place"], atol=2e-5)
     np.testing.assert_allclose(now[7:10], BULLET_SEEN["speed"], atol=3e-4)
@@ -153,15 +158,15 @@ def hover_score(
     def step_player(carry: Any, _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
         memory, body = carry
         speeds, memory = player(memory, body)
-        body = semi_implicit.step_period(body, speeds, vehicle, GRAVITY, PERIOD, effects)
+        body = step_period(body, speeds, vehicle, GRAVITY, PERIOD, effects)
         squared = body.x**2 + body.y**2 + (body.z - 1) ** 2
         return (memory, body), (jnp.maximum(0, 2 - squared**2), body.z > 2)
 
-    _, (rewards, over) = jax.jit(lambda c: jax.lax.scan(step_player, c, length=LONGEST))(
-        (memory, still())
+    _, (rewards, over) = jax.jit(lambda c: jax.lax.scan(step_player, c, length=MAX_PERIODS))(
+        (memory, body_at_rest())
     )
     ends = np.flatnonzero(over)
-    length = int(ends[0]) + 1 if len(ends) else LONGEST
+    length = int(ends[0]) + 1 if len(ends) else MAX_PERIODS
     return float(np.asarray(rewards)[:length].sum()), length
 
 
@@ -197,14 +202,14 @@ def test_the_cascaded_pid_scores_on_the_peer_s_hover_what_the_peer_s_scores(
             memory, body, (0.0, 0.0, 1.0), CF2X, PERIOD * semi_implicit.STEP, GRAVITY
         )
 
-    start = jax.tree.map(np.float64, cascaded_pid.forget())
+    start = jax.tree.map(np.float64, cascaded_pid.initial_memory())
     total, length = hover_score(player, start, BULLET, effects)
-    assert length == LONGEST
+    assert length == MAX_PERIODS
     assert total == pytest.approx(score, rel=1e-3)
 
 
 def test_bullet_s_damping_of_a_vertical_flight_is_the_peer_s() -> None:
-    body = fly(still(), np.full((60, 4), 1.05 * HOVER), BULLET, PYB)
+    body = fly(body_at_rest(), np.full((60, 4), 1.05 * HOVER), BULLET, PYB)
     assert [body.z, body.vz] == pytest.approx([2.02465, 1.83756], abs=1e-5)
 
 
@@ -212,11 +217,11 @@ def test_the_pid_flies_to_a_place_and_stays() -> None:
     def step_player(carry: Any, _: None) -> tuple[Any, None]:
         memory, body = carry
         speeds, memory = cascaded_pid.command(memory, body, (0.5, -0.3, 1.0), CF2X, 1 / 48, GRAVITY)
-        return (memory, semi_implicit.step_period(body, speeds, CF2X, GRAVITY, 5)), None
+        return (memory, step_period(body, speeds, CF2X, GRAVITY, 5)), None
 
-    start = jax.tree.map(np.float64, cascaded_pid.forget())
+    start = jax.tree.map(np.float64, cascaded_pid.initial_memory())
     (_, body), _ = jax.jit(lambda c: jax.lax.scan(step_player, c, length=960))(
-        (start, still(wz=1.0, qz=0.1, qw=np.sqrt(0.99)))
+        (start, body_at_rest(wz=1.0, qz=0.1, qw=np.sqrt(0.99)))
     )
     assert np.abs([body.x - 0.5, body.y + 0.3, body.z - 1]).max() < 0.03
     assert np.abs([body.vx, body.vy, body.vz]).max() < 0.03
@@ -229,10 +234,11 @@ def test_the_pid_flies_to_a_place_and_stays() -> None:
 
 
 def test_free_fall_is_the_method_s_own_parabola() -> None:
-    """Semi-implicit Euler falls by g h^2 n (n + 1) / 2 in n steps:
-    exact in velocity, first order in place.
+    """Semi-implicit Euler falls by g h^2 n (n + 1) / 2 in n steps.
+
+    It is exact in velocity, and of first order in place.
     """
-    body = fly(still(10.0, vx=1.0), np.zeros((30, 4)))
+    body = fly(body_at_rest(10.0, vx=1.0), np.zeros((30, 4)))
     n, h = 240, semi_implicit.STEP
     assert [body.x, body.vz] == pytest.approx([1.0, -GRAVITY], rel=1e-12)
     assert body.z == pytest.approx(10 - GRAVITY * h * h * n * (n + 1) / 2, rel=1e-12)
@@ -244,8 +250,8 @@ def test_free_fall_is_the_method_s_own_parabola() -> None:
 def test_hover_speed_is_an_equilibrium(vehicle: Vehicle) -> None:
     speed = float(vehicles.hover_speed(vehicle, GRAVITY))
     assert speed < vehicle.speed_limit
-    body = fly(still(), np.full((30, 4), speed), vehicle)
-    np.testing.assert_allclose(np.array(body), np.array(still()), atol=1e-9)
+    body = fly(body_at_rest(), np.full((30, 4), speed), vehicle)
+    np.testing.assert_allclose(np.array(body), np.array(body_at_rest()), atol=1e-9)
 
 
 def test_constants_derived_are_those_the_sources_print() -> None:
@@ -287,9 +293,9 @@ def tumble(steps: int, duration: float = 1.0) -> RigidBody:
 
     def step_body(_: int, body: RigidBody) -> RigidBody:
         rate = derivative(body, Wrench(*[0.0] * 6), TUMBLING.inertia, 0.0)
-        return semi_implicit.moved(body, rate, duration / steps)
+        return semi_implicit.move_body(body, rate, duration / steps)
 
-    start = still(0.0, wx=0.3, wy=12.0, wz=0.2)
+    start = body_at_rest(0.0, wx=0.3, wy=12.0, wz=0.2)
     return jax.device_get(jax.jit(lambda b: jax.lax.fori_loop(0, steps, step_body, b))(start))
 
 
@@ -301,7 +307,7 @@ def test_order_one_in_angular_momentum_and_energy() -> None:
         momentum = np.array(rotation_matrix(body)).reshape(3, 3) @ (moments * rate)
         return np.array([0.5 * moments @ rate**2, *momentum])
 
-    truth = invariants(still(0.0, wx=0.3, wy=12.0, wz=0.2))
+    truth = invariants(body_at_rest(0.0, wx=0.3, wy=12.0, wz=0.2))
     errors = [np.abs(invariants(tumble(steps)) - truth).max() for steps in (4000, 8000, 16000)]
     orders = np.log2(errors[:-1]) - np.log2(errors[1:])
     np.testing.assert_allclose(orders, 1, atol=0.05)
@@ -309,19 +315,22 @@ def test_order_one_in_angular_momentum_and_energy() -> None:
 
 def test_attitude_under_a_constant_rate_is_exact_and_stays_at_length_one() -> None:
     """Rotation about a principal axis: the exponential map makes no error however long the step."""
-    body = fly(still(wz=7.0), np.zeros((300, 4)))
+    body = fly(body_at_rest(wz=7.0), np.zeros((300, 4)))
     angle = 7.0 * 300 * PERIOD * semi_implicit.STEP
     assert [body.qw, body.qz] == pytest.approx([np.cos(angle / 2), np.sin(angle / 2)], abs=1e-10)
     assert float(np.sum(np.square(body[3:7]))) == pytest.approx(1, abs=1e-12)
 
 
 def test_float32_stays_near_float64() -> None:
-    """Over two seconds of open-loop flight with all axes turning,
-    single precision costs less than 0.1 mm.
+    """Single precision costs less than 0.1 mm over two seconds of open-loop flight.
+
+    All axes turn.
     """
     rng = np.random.default_rng(3)
     commands = HOVER * (1 + 0.01 * rng.uniform(-1, 1, (60, 4)))
-    single, double = (fly(still(), commands, dtype=dtype) for dtype in (np.float32, np.float64))
+    single, double = (
+        fly(body_at_rest(), commands, dtype=dtype) for dtype in (np.float32, np.float64)
+    )
     assert single.x.dtype == np.float32
     assert np.abs([double.wx, double.wy, double.wz]).max() > 0.5
     assert np.abs(np.array(single[:3], np.float64) - np.array(double[:3])).max() < 1e-4
@@ -331,18 +340,19 @@ def test_float32_stays_near_float64() -> None:
     "effects", [DYN, PYB, Effects(True, True, True)], ids=["DYN", "PYB", "all"]
 )
 def test_gradients_agree_with_finite_differences(effects: Effects) -> None:
-    """The gradient of a flight's end by its rotor speeds exists at rest,
-    where a root or a norm would have none.
+    """The gradient of a flight's end by its rotor speeds exists at rest.
+
+    A root or a norm would have none there.
     """
 
-    def end(relative: jax.Array) -> jax.Array:
-        body = semi_implicit.step_period(
-            still(0.05), tuple(HOVER * relative), CF2X, GRAVITY, 20, effects
-        )
+    def end_measure(relative: jax.Array) -> jax.Array:
+        body = step_period(body_at_rest(0.05), tuple(HOVER * relative), CF2X, GRAVITY, 20, effects)
         return body.x + 2 * body.y + 3 * body.z + body.qx + body.wz
 
     at = np.array([1.0, 1.01, 1.02, 0.99])
-    gradient = jax.jacfwd(end)(at)
+    gradient = jax.jacfwd(end_measure)(at)
     steps = 1e-6 * np.eye(4)
-    slopes = [(float(end(at + step)) - float(end(at - step))) / 2e-6 for step in steps]
+    slopes = [
+        (float(end_measure(at + step)) - float(end_measure(at - step))) / 2e-6 for step in steps
+    ]
     np.testing.assert_allclose(gradient, slopes, rtol=1e-6)

@@ -1,5 +1,6 @@
-"""Own data sheets of vehicles: the shipped one gives the same bits,
-other units the same episodes; SciPy agrees.
+"""Check own data sheets of vehicles against the shipped one and SciPy.
+
+The shipped sheet gives the same bits, and other units give the same episodes.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ RACER = {
     "rotor_speed_limit": 838.0,
     "propeller_radius": 0.1,
 }
-"""The Hummingbird of Furrer et al. 2016 (RotorS),
-doi:10.1007/978-3-319-26054-9_23: 0.716 kg, arms of 0.17 m.
+"""The Hummingbird of Furrer et al. 2016 (RotorS), doi:10.1007/978-3-319-26054-9_23.
+
+It has 0.716 kg and arms of 0.17 m.
 """
 
 
@@ -62,8 +64,9 @@ def test_the_shipped_data_sheet_gives_the_same_bits(tmp_path: Path) -> None:
 
 
 def test_a_vehicle_in_other_units_flies_the_same_episodes() -> None:
-    """Twice the mass, inertia and thrust,
-    by twice the rotor speed and half the coefficient; drag by speed and mass.
+    """Mass, inertia, thrust and rotor speed twice as large give the same episodes.
+
+    The thrust coefficient is half as large, so that the thrust is twice as large.
 
     The drag coefficients stay: rotor speed and mass are both twice as large. A data sheet rounds
     the shipped numbers to six digits, so the episodes are the same to about that.

@@ -1,5 +1,6 @@
-"""Dryden turbulence against the specification's spectra,
-matrix exponentials (SciPy) and long seeded runs.
+"""Check Dryden turbulence against its spectra, matrix exponentials and long seeded runs.
+
+The spectra are those of the specification, the matrix exponentials SciPy's.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rlbench_suite.envs.quadcopter.physics.wind import Gusts, Wind
 
 SPEED = 4.0
 STEADY = Wind(SPEED, 0.0)
+NO_TURBULENCE = Gusts(*[0.0] * 5)
 STEP = 0.01
 FOOT = 0.3048
 
@@ -42,8 +44,9 @@ def _float64() -> Iterator[None]:
 
 
 def spectra(omega: np.ndarray) -> list[np.ndarray]:
-    """One-sided spectral densities (m^2/s by rad) along,
-    across, vertical: MIL-F-8785C in time instead of space.
+    """Return one-sided spectral densities (m^2/s by rad) along, across and vertical.
+
+    They are those of MIL-F-8785C, in time instead of space.
     """
     forms = []
     for i, (s, t) in enumerate(zip(DEVIATIONS, CONSTANTS, strict=True)):
@@ -61,9 +64,10 @@ def autocorrelation(times: np.ndarray) -> np.ndarray:
     return DEVIATIONS[:, None] ** 2 * np.exp(-by_constant) * shape
 
 
-def linear(duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a step as matrices: next state by state,
-    by noise, and the wind's fluctuation by state.
+def step_matrices(duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a step as matrices.
+
+    They are the next state by state and by noise, and the wind's fluctuation by state.
     """
 
     steady = Wind(jnp.asarray(SPEED), jnp.asarray(0.0))  # arrays: of the precision that is set
@@ -77,9 +81,10 @@ def linear(duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return states, noise, np.array([outputs(Gusts(*row)) for row in rows]).T
 
 
-def continuous() -> tuple[np.ndarray, np.ndarray]:
-    """Rates of the filters' states by state,
-    and the intensity of their noise, from the transfer functions.
+def rate_matrices() -> tuple[np.ndarray, np.ndarray]:
+    """Return the rates of the filters' states by state, and the intensity of their noise.
+
+    Both follow from the transfer functions.
     """
     rates, noise = np.zeros((5, 5)), np.zeros((5, 5))
     rates[0, 0] = -1 / CONSTANTS[0]
@@ -104,8 +109,8 @@ def test_the_spectra_hold_the_variance_and_the_autocorrelation_is_their_transfor
 
 def test_the_transfer_functions_are_those_of_the_spectra() -> None:
     """Each output's frequency response times its noise is the specified density."""
-    rates, noise = continuous()
-    _, _, outputs = linear(STEP)
+    rates, noise = rate_matrices()
+    _, _, outputs = step_matrices(STEP)
     for omega in (0.01, 0.3, 2.0, 40.0):
         response = outputs @ np.linalg.inv(1j * omega * np.eye(5) - rates)
         density = np.real(response @ noise @ response.conj().T) / np.pi  # one-sided, by rad/s
@@ -115,8 +120,8 @@ def test_the_transfer_functions_are_those_of_the_spectra() -> None:
 @pytest.mark.parametrize("duration", [1e-4, STEP, 0.05, 0.1])
 def test_a_step_is_exact_whatever_its_length(duration: float) -> None:
     """Decay and gathered noise, against the matrix exponential (Van Loan 1978)."""
-    rates, noise = continuous()
-    states, gathered, _ = linear(duration)
+    rates, noise = rate_matrices()
+    states, gathered, _ = step_matrices(duration)
     block = expm(np.block([[-rates, noise], [np.zeros((5, 5)), rates.T]]) * duration)
     decay = block[5:, 5:].T
     np.testing.assert_allclose(states, decay, rtol=1e-12, atol=1e-14)
@@ -130,9 +135,9 @@ def test_a_step_is_exact_whatever_its_length(duration: float) -> None:
 
 
 def test_the_stationary_law_is_the_specified_one_and_a_start_has_it() -> None:
-    states, noise, outputs = linear(STEP)
+    states, noise, outputs = step_matrices(STEP)
     stationary = solve_discrete_lyapunov(states, noise @ noise.T)
-    start_factor = np.array([wind.stationary(STEADY, row) for row in jnp.eye(5)]).T
+    start_factor = np.array([wind.stationary_gusts(STEADY, row) for row in jnp.eye(5)]).T
     np.testing.assert_allclose(start_factor @ start_factor.T, stationary, rtol=1e-9, atol=1e-12)
     for steps in (0, 1, 30, 500):
         lagged = outputs @ np.linalg.matrix_power(states, steps) @ stationary @ outputs.T
@@ -143,18 +148,20 @@ def test_the_stationary_law_is_the_specified_one_and_a_start_has_it() -> None:
 
 
 def test_single_precision_keeps_the_law() -> None:
-    """A short step's noise is the difference of nearly equal numbers
-    in closed form; the series keeps its digits.
+    """A series keeps the digits of a short step's noise.
+
+    In closed form it is the difference of nearly equal numbers.
     """
     with jax.enable_x64(False):
-        _, noise, _ = linear(STEP)
-    _, exact, _ = linear(STEP)
+        _, noise, _ = step_matrices(STEP)
+    _, exact, _ = step_matrices(STEP)
     np.testing.assert_allclose(noise, exact, rtol=2e-5, atol=1e-9)
 
 
 def test_long_seeded_runs_have_the_spectra() -> None:
-    """64 runs of 655 s, in the task's own step and precision:
-    variance, autocorrelation and Welch's spectrum.
+    """Variance, autocorrelation and Welch's spectrum of 64 runs of 655 s agree.
+
+    Runs have the task's own step and precision.
     """
     runs, steps = 64, 65_536
 
@@ -165,7 +172,7 @@ def test_long_seeded_runs_have_the_spectra() -> None:
                 wind.air_velocity(gusts, STEADY)
             )
 
-        first = wind.stationary(
+        first = wind.stationary_gusts(
             STEADY, jax.random.normal(jax.random.fold_in(key, steps), (5,), np.float32)
         )
         return jax.lax.scan(step, first, jnp.arange(steps))[1]
@@ -196,25 +203,26 @@ def test_the_wind_blows_where_it_heads_and_gusts_turn_with_it() -> None:
     for heading in (0.0, 0.7, 2.5, -1.0):
         ahead = np.array([np.cos(heading), np.sin(heading), 0])
         left = np.array([-np.sin(heading), np.cos(heading), 0])
-        mean = np.array(wind.air_velocity(wind.calm(), Wind(3.0, heading)))
+        mean = np.array(wind.air_velocity(NO_TURBULENCE, Wind(3.0, heading)))
         np.testing.assert_allclose(mean, 3 * ahead, atol=1e-15)
-        along = np.array(wind.air_velocity(wind.calm()._replace(along=1.0), Wind(3.0, heading)))
+        along = np.array(wind.air_velocity(NO_TURBULENCE._replace(along=1.0), Wind(3.0, heading)))
         np.testing.assert_allclose(along - mean, ahead, atol=1e-15)
         across = np.array(
-            wind.air_velocity(wind.calm()._replace(across_lagged=1.0), Wind(3.0, heading))
+            wind.air_velocity(NO_TURBULENCE._replace(across_lagged=1.0), Wind(3.0, heading))
         )
         np.testing.assert_allclose((across - mean) / (1 - math.sqrt(3)), left, atol=1e-15)
 
 
 def test_without_wind_the_air_is_at_rest() -> None:
-    gusts = wind.stationary(Wind(0.0, 1.0), jnp.ones(5))
+    gusts = wind.stationary_gusts(Wind(0.0, 1.0), jnp.ones(5))
     gusts = wind.blow(gusts, Wind(0.0, 1.0), jnp.ones(5), STEP)
     np.testing.assert_array_equal(wind.air_velocity(gusts, Wind(0.0, 1.0)), 0)
 
 
 def test_drag_is_of_the_velocity_relative_to_the_air() -> None:
-    """Carried by the wind a body feels nothing;
-    at rest it feels what it would feel moving against it (Galileo).
+    """A body that the wind carries feels nothing.
+
+    At rest it feels what it would feel moving against the wind (Galileo).
     """
     rng = np.random.default_rng(0)
     speeds = (1500.0,) * 4

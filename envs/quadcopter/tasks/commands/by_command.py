@@ -52,8 +52,9 @@ STRIDE = 0.5
 
 
 class Commanded(FreeFlight[Params, State]):
-    """A flight with a flight controller between action and rotors;
-    the task by rotors follows it in a subclass's bases.
+    """A flight with a flight controller between action and rotors.
+
+    A subclass names the task by rotors as its next base.
     """
 
     takes_data_sheet = False
@@ -70,7 +71,8 @@ class Commanded(FreeFlight[Params, State]):
 
     @abc.abstractmethod
     def rotors(self, vehicle: Quadcopter, action: jax.Array, airframe: Airframe) -> jax.Array:
-        """Return rotor commands ``(4,)`` in [-1, 1];
+        """Return rotor commands ``(4,)`` in [-1, 1].
+
         ``airframe`` is the vehicle that the controller assumes.
         """
 
@@ -86,8 +88,9 @@ class Commanded(FreeFlight[Params, State]):
         return super().reward(state, commands, next_state, key, params)  # type: ignore[safe-super]
 
     def commands(self, state: State, action: jax.Array, params: Params) -> jax.Array:
-        """Return rotor commands by a controller
-        that knows the rotor speed at which its vehicle hovers.
+        """Return the rotor commands of the flight controller.
+
+        It knows the rotor speed at which its vehicle hovers.
         """
         nominal_airframe = flight_controller.assumed_airframe(
             dynamics.hover_speed(self.airframe(params))
@@ -204,8 +207,9 @@ class ByWaypoint(Commanded[Params, State]):
 
 @privileged_player
 class CommandPilot(eqx.Module):
-    """Base class of the reference players:
-    a law of the vehicle's motion and a set point, without memory.
+    """Base class of the reference players, which have no memory.
+
+    Each is a law of the vehicle's motion and a set point.
 
     The set point is that of the task's player by rotors.
     """
@@ -231,8 +235,9 @@ class CommandPilot(eqx.Module):
 
 
 class RatesPilot(CommandPilot):
-    """The reference player of ``"rates"``: a desired velocity,
-    the tilt for it, and the rates to that tilt.
+    """The reference player of ``"rates"``.
+
+    A desired velocity asks for a tilt, and the tilt for rates.
     """
 
     def law(self, body: RigidBody, goal: SetPoint) -> list[Scalar]:
@@ -247,8 +252,9 @@ class RatesPilot(CommandPilot):
 
 
 class VelocityPilot(CommandPilot):
-    """The reference player of ``"velocity"``: the set point's velocity,
-    plus one proportional to the way there.
+    """The reference player of ``"velocity"``.
+
+    It flies the set point's velocity, plus one proportional to the way there.
     """
 
     def law(self, body: RigidBody, goal: SetPoint) -> list[Scalar]:
@@ -272,8 +278,9 @@ class WaypointPilot(CommandPilot):
 
 
 def desired_velocity(body: RigidBody, goal: SetPoint) -> Velocity:
-    """Return the velocity that leads to a set point;
-    its acceleration compensates the velocity controller's lag.
+    """Return the velocity that leads to a set point.
+
+    The set point's acceleration compensates the velocity controller's lag.
     """
     velocity = flight_controller.towards_place(
         body, goal.x - body.x, goal.y - body.y, goal.z - body.z

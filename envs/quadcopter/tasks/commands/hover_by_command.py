@@ -1,5 +1,6 @@
-"""Hover with actions other than four rotor commands:
-body rates, velocities, places, one number for all rotors.
+"""Hover with actions other than four rotor commands.
+
+They are body rates, velocities, places, or one number for all rotors.
 
 Each task is that of ``hover.py``, with the same vehicle, observation, reward, ends, success,
 contexts and, but for ``"one"``, starts. ``by_command.py`` describes the actions ``"rates"``,
@@ -84,8 +85,9 @@ class HoverOne(Commanded[Airframe, Quadcopter], QuadcopterHover):
 
 @privileged_player
 class OnePilot(NamedTuple):
-    """The reference player of ``"one"``: a critically damped law on height;
-    it knows the vehicle and its motors.
+    """The reference player of ``"one"``: a critically damped law on height.
+
+    It knows the vehicle and its motors.
     """
 
     @classmethod

@@ -54,11 +54,11 @@ from .. import flight
 
 COLLISION = 0.13
 """m between centres: twice the arm, 0.0397 m, and the propeller's radius, 0.0231 m."""
-FORMED = 0.2
+WAKE_DEPTH = 0.2
 """m below a vehicle at which its wake is fully formed."""
 MAX_WAKES = 3.0
 """Hardest push of all wakes on a vehicle, in weights."""
-NEIGHBOURS = 4
+MAX_NEIGHBOURS = 4
 """Most neighbours that a vehicle sees."""
 
 
@@ -92,11 +92,13 @@ class Fleet(Pictured, Task[Params, State]):
     """m from the middle to the edge of a picture"""
 
     def set_spaces(self, reach: float, to_goal: float, speed: float) -> None:
-        """Set the spaces, given the largest distance from the middle
-        and from the goals (m), and the highest speed (m/s).
+        """Set the spaces.
+
+        ``reach`` and ``to_goal`` are the largest distances from the middle and from the goals (m),
+        ``speed`` is the highest speed (m/s).
         """
         n = self.card.agents
-        self.neighbour_count = min(NEIGHBOURS, n - 1)
+        self.neighbour_count = min(MAX_NEIGHBOURS, n - 1)
         self_bound = [to_goal] * 3 + motion.attitude_and_rates_bound(speed) + [1.0]
         neighbour_bound = [2 * reach] * 3 + [2 * speed] * 3
         bound = np.array([self_bound + neighbour_bound * self.neighbour_count] * n)
@@ -105,7 +107,7 @@ class Fleet(Pictured, Task[Params, State]):
         self.reward_space = self.box(0, 1, (n,))
 
     @abc.abstractmethod
-    def astray(self, body: RigidBody, params: Params) -> jax.Array:
+    def is_astray(self, body: RigidBody, params: Params) -> jax.Array:
         """Say which vehicles are lost, bool ``(n,)``."""
 
     def noop_action(self) -> np.ndarray:
@@ -115,7 +117,7 @@ class Fleet(Pictured, Task[Params, State]):
     def level_start(
         self, positions: tuple[Scalar, Scalar, Scalar], rates: jax.Array, params: Params
     ) -> State:
-        """Return level vehicles with hovering rotors at ``places`` (m), none of them wrecked.
+        """Return level vehicles with hovering rotors at ``positions`` (m), none of them wrecked.
 
         ``rates``: ``(6, n)``, velocities (m/s) and angular velocities (rad/s).
         """
@@ -127,8 +129,9 @@ class Fleet(Pictured, Task[Params, State]):
         return State(Quadcopter(body, Rotors(hover, hover, hover, hover)), jnp.zeros(n, bool))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Make one Runge-Kutta step of all vehicles under constant commands and wakes,
-        then find collisions.
+        """Make one Runge-Kutta step of all vehicles, then find collisions.
+
+        Commands and wakes are constant during the step.
         """
         wrecked = state.wrecked
         command = Rotors(*(dynamics.rotor_speed(action[:, rotor]) for rotor in range(4)))
@@ -140,7 +143,7 @@ class Fleet(Pictured, Task[Params, State]):
             lambda frozen, moving: jnp.where(wrecked, frozen, moving), state.vehicles, stepped
         )
         body = vehicles.body
-        lost = self.astray(body, params) | motion.spins_too_fast(body)
+        lost = self.is_astray(body, params) | motion.spins_too_fast(body)
         too_close = nearest_approaches(state.vehicles.body, body) < COLLISION**2
         hit = (too_close & ~wrecked[:, None] & ~wrecked).any(0)
         return State(vehicles, wrecked | hit | lost)
@@ -149,10 +152,10 @@ class Fleet(Pictured, Task[Params, State]):
         """Return the observation of each vehicle, ``(n, m)``; see the table."""
         vehicles, wrecked = state.vehicles, state.wrecked
         body = vehicles.body
-        self_entries = [*to_goals(body, params), *motion.attitude_and_rates(vehicles), wrecked]
+        self_entries = [*goal_offsets(body, params), *motion.attitude_and_rates(vehicles), wrecked]
         unseen = wrecked[:, None] | np.eye(self.card.agents, dtype=bool)
         all_distances = jnp.where(unseen, jnp.inf, squared_length(*separations(body)))
-        squared_distances, neighbours = nearest(all_distances, self.neighbour_count)
+        squared_distances, neighbours = nearest_rows(all_distances, self.neighbour_count)
         moving = jnp.stack([body.x, body.y, body.z, body.vx, body.vy, body.vz], 1)
         relative_motion = jnp.where(
             (squared_distances < jnp.inf)[:, :, None], moving[neighbours] - moving[:, None], 0
@@ -230,7 +233,7 @@ class Fleet(Pictured, Task[Params, State]):
         ]
         vehicles, wrecked = jax.tree.map(np.asarray, (state.vehicles, state.wrecked))
         body = vehicles.body
-        goals = np.stack([np.asarray(coordinate) for coordinate in to_goals(body, params)])
+        goals = np.stack([np.asarray(coordinate) for coordinate in goal_offsets(body, params)])
         turned = np.array(rotation_matrix(body))
         rotors = dynamics.rotor_action(np.array(vehicles.rotors))
         columns = np.concatenate(
@@ -242,8 +245,9 @@ class Fleet(Pictured, Task[Params, State]):
         return "\n".join(lines)
 
     def shot(self, state: State, params: Params) -> Shot:
-        """Show the vehicles (wrecks black),
-        their goals in the same colours, and lines between them.
+        """Show the vehicles (wrecks black), their goals, and lines between them.
+
+        A goal has its vehicle's colour.
         """
         goals, positions = (
             np.array(points, float).T for points in (params[1:], state.vehicles.body[:3])
@@ -260,14 +264,14 @@ class Fleet(Pictured, Task[Params, State]):
         return Shot(state.vehicles, self.frame, things, colours=flying, larger=4.0)
 
 
-def to_goals(body: RigidBody, params: Params) -> tuple[Scalar, Scalar, Scalar]:
+def goal_offsets(body: RigidBody, params: Params) -> tuple[Scalar, Scalar, Scalar]:
     """Return the vector from each vehicle to its goal (m)."""
     return params.x - body.x, params.y - body.y, params.z - body.z
 
 
 def distances(body: RigidBody, params: Params) -> Scalar:
     """Return the distance from each vehicle to its goal (m)."""
-    return jnp.sqrt(squared_length(*to_goals(body, params)))
+    return jnp.sqrt(squared_length(*goal_offsets(body, params)))
 
 
 def separations(body: RigidBody) -> tuple[Scalar, Scalar, Scalar]:
@@ -276,20 +280,19 @@ def separations(body: RigidBody) -> tuple[Scalar, Scalar, Scalar]:
 
 
 def wakes(body: RigidBody, wrecked: jax.Array, airframe: Airframe) -> jax.Array:
-    """Return the force along world z (N) on each vehicle,
-    ``(n,)``, from the wakes of all that fly above it.
-    """
+    """Return the force along world z (N) on each vehicle, ``(n,)``, by wakes from above."""
     dx, dy, dz = separations(body)
-    share = jnp.clip(dz * (1 / FORMED), 0, 1)
-    force = share * downwash(dx, dy, jnp.maximum(dz, FORMED), CRAZYFLIE_AIR)
+    share = jnp.clip(dz * (1 / WAKE_DEPTH), 0, 1)
+    force = share * downwash(dx, dy, jnp.maximum(dz, WAKE_DEPTH), CRAZYFLIE_AIR)
     weight = airframe.inertia.mass * GRAVITY
     force = jnp.where(wrecked[:, None], 0, jnp.maximum(force, -weight))
     return jnp.maximum(ordered_sum(force), -MAX_WAKES * weight)
 
 
-def nearest(squared_distances: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
-    """Find the least squared distances of each column of ``(n, n)`` and their rows,
-    ``(n, count)``, nearest first.
+def nearest_rows(squared_distances: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
+    """Find the least squared distances of each column of ``(n, n)``, and their rows.
+
+    Both are ``(n, count)``, nearest first.
 
     ``jax.lax.top_k`` does the same, but sorts row by row on CPUs; here all columns are searched
     side by side.
@@ -306,8 +309,9 @@ def nearest(squared_distances: jax.Array, count: int) -> tuple[jax.Array, jax.Ar
 
 
 def nearest_approaches(start: RigidBody, end: RigidBody) -> jax.Array:
-    """Return the least squared distance (m^2) between every two vehicles
-    that move straight and evenly, ``(n, n)``.
+    """Return the least squared distance (m^2) between every two vehicles, ``(n, n)``.
+
+    Vehicles move straight and evenly.
 
     A vehicle's distance to itself is infinite.
     """
@@ -320,8 +324,9 @@ def nearest_approaches(start: RigidBody, end: RigidBody) -> jax.Array:
 
 
 def ordered_sum(values: jax.Array) -> jax.Array:
-    """Sum over the first axis in a fixed order, half onto half,
-    so that every program gives the same bits.
+    """Sum over the first axis in a fixed order, half onto half.
+
+    So every program gives the same bits.
     """
     while (n := values.shape[0]) > 1:
         half = n // 2

@@ -1,5 +1,6 @@
-"""Hover one above another: each vehicle holds its place,
-the lower ones in the wakes of the upper ones.
+"""Hover one above another.
+
+Each vehicle holds its place, the lower ones in the wakes of the upper ones.
 
 Vehicles, wakes, wrecks, observation and cost are those of ``fleet.py``. Nothing is random after the
 start. Source of the task: ``MultiHoverAviary`` of gym-pybullet-drones, Panerati et al. 2021,
@@ -42,16 +43,18 @@ from ...control.geometric import GeometricControl, SetPoint
 from ...physics.dynamics import STEP
 from ...physics.rigid_body import RigidBody, leaves_cube, squared_length
 from ...physics.sampling import sample_airframe
-from .fleet import Fleet, Params, State, distances, ordered_sum, to_goals, wakes
+from .fleet import Fleet, Params, State, distances, goal_offsets, ordered_sum, wakes
 
 GAP = (0.9, 1.3)
 """m between neighbours of the column"""
-ASIDE = 0.04
+MAX_GOAL_OFFSET = 0.04
 """m along x and y, of goals from the column's axis"""
 ARENA = 0.6
 """m from the goal along each axis"""
-MAX_DISTANCE, MAX_SPEED = 0.1, 0.1
-"""m, m/s: of success"""
+MAX_DISTANCE = 0.1
+"""m from the goal: limit of success."""
+MAX_SPEED = 0.1
+"""m/s: limit of success."""
 
 
 class QuadcopterMultiHover(Fleet):
@@ -75,13 +78,13 @@ class QuadcopterMultiHover(Fleet):
         corner = math.sqrt(3) * ARENA
         speed = math.sqrt(2 * 75 * 2 * corner)
         beyond = speed * STEP
-        self.set_spaces(highest + ASIDE + corner + beyond, ARENA + beyond, speed)
+        self.set_spaces(highest + MAX_GOAL_OFFSET + corner + beyond, ARENA + beyond, speed)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a vehicle and a column."""
         n = self.card.agents
         u = self.uniform(key, 6 + 2 * n)
-        x, y = ASIDE * (2 * u[6:].reshape(2, n) - 1)
+        x, y = MAX_GOAL_OFFSET * (2 * u[6:].reshape(2, n) - 1)
         gap = GAP[0] + (GAP[1] - GAP[0]) * u[5]
         return Params(sample_airframe(u[:5], split), x, y, gap * self.levels.astype(self.dtype))
 
@@ -92,9 +95,9 @@ class QuadcopterMultiHover(Fleet):
         x, y, z = (goal + 0.2 * offset for offset, goal in zip(u[:3], params[1:], strict=True))
         return self.level_start((x, y, z), 0.5 * u[3:], params)
 
-    def astray(self, body: RigidBody, params: Params) -> jax.Array:
+    def is_astray(self, body: RigidBody, params: Params) -> jax.Array:
         """Say which vehicles left the arena about their goals."""
-        return leaves_cube(*to_goals(body, params), ARENA)
+        return leaves_cube(*goal_offsets(body, params), ARENA)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -112,8 +115,9 @@ class QuadcopterMultiHover(Fleet):
 
 @privileged_player
 class MultiHoverPilot(NamedTuple):
-    """The reference player: geometric control of each vehicle;
-    it knows the wakes and balances them.
+    """The reference player: geometric control of each vehicle.
+
+    It knows the wakes and balances them.
     """
 
     control: GeometricControl

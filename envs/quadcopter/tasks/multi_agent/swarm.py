@@ -41,16 +41,18 @@ from ...control.geometric import GeometricControl, SetPoint
 from ...physics.dynamics import STEP
 from ...physics.rigid_body import RigidBody, rotation_matrix, squared_length
 from ...physics.sampling import sample_airframe
-from .fleet import Fleet, Params, State, distances, ordered_sum, separations, to_goals, wakes
+from .fleet import Fleet, Params, State, distances, goal_offsets, ordered_sum, separations, wakes
 
-ARRIVED = 0.2
+ARRIVAL_DISTANCE = 0.2
 """m"""
 JITTER = 0.15
 """m along each axis, of starts."""
-BEYOND = 3.0
+OUTER_MARGIN = 3.0
 """m: a vehicle this much farther out than the goals is lost."""
-MANY, CROWD = 24, 64
-"""Numbers of vehicles from which the reference player flies as among many and as in a crowd."""
+MANY_VEHICLES = 24
+"""Number of vehicles from which the reference player flies as among many."""
+CROWD_VEHICLES = 64
+"""Number of vehicles from which the reference player flies as in a crowd."""
 
 
 class QuadcopterSwarm(Fleet):
@@ -66,11 +68,11 @@ class QuadcopterSwarm(Fleet):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.radius = float(card.settings["radius"])
-        self.vertices = self.radius * evenly_spread(card.agents)
+        self.vertices = self.radius * sphere_points(card.agents)
         self.frame = self.radius + 1
         # Rotors, gravity and wakes accelerate a vehicle by at most 71 m/s^2 over the diameter of
         # the arena. The last step may lead beyond it.
-        self.reach = self.radius + BEYOND
+        self.reach = self.radius + OUTER_MARGIN
         speed = math.sqrt(2 * 75 * 2 * self.reach)
         reach = self.reach + speed * STEP
         self.set_spaces(reach, reach + self.radius, speed)
@@ -103,7 +105,7 @@ class QuadcopterSwarm(Fleet):
         x, y, z = (offset - goal for offset, goal in zip(jitter, params[1:], strict=True))
         return self.level_start((x, y, z), slow, params)
 
-    def astray(self, body: RigidBody, params: Params) -> jax.Array:
+    def is_astray(self, body: RigidBody, params: Params) -> jax.Array:
         """Say which vehicles are farther out than they may fly."""
         return squared_length(body.x, body.y, body.z) > self.reach**2
 
@@ -111,7 +113,7 @@ class QuadcopterSwarm(Fleet):
         """Return ``success`` and the measures."""
         n = self.card.agents
         distance = distances(state.vehicles.body, params)
-        arrived = (distance < ARRIVED) & ~state.wrecked
+        arrived = (distance < ARRIVAL_DISTANCE) & ~state.wrecked
         return {
             "success": arrived.all(),
             "wrecks": state.wrecked.sum(),
@@ -120,9 +122,10 @@ class QuadcopterSwarm(Fleet):
         }
 
 
-def evenly_spread(n: int) -> np.ndarray:
-    """Return ``(n, 3)`` points on the unit sphere,
-    about equally far from their neighbours (a Fibonacci spiral).
+def sphere_points(n: int) -> np.ndarray:
+    """Return ``(n, 3)`` points on the unit sphere, about equally far from their neighbours.
+
+    They lie on a Fibonacci spiral.
     """
     height = 1 - (2 * np.arange(n) + 1) / n
     longitude = math.pi * (3 - math.sqrt(5)) * np.arange(n)
@@ -132,8 +135,7 @@ def evenly_spread(n: int) -> np.ndarray:
 
 @privileged_player
 class SwarmPilot(NamedTuple):
-    """The reference player: each vehicle flies towards its goal
-    and away from those that it would meet.
+    """The reference player: each vehicle flies to its goal and evades those that it would meet.
 
     If a neighbour would pass nearer than ``clear``, the vehicle evades it by a velocity away from
     the place of the closest approach, after the collision cones of Fiorini & Shiller 1998
@@ -163,7 +165,7 @@ class SwarmPilot(NamedTuple):
         Among many a vehicle that evades one neighbour too hard meets the next, so there it keeps
         more room, evades more gently, and flies more slowly in a crowd.
         """
-        if task.card.agents < MANY:
+        if task.card.agents < MANY_VEHICLES:
             return cls(GeometricControl(position=3.0, lean=1.0, least_thrust=0.4))
         many = cls(
             GeometricControl(position=2.5, lean=1.0, least_thrust=0.46),
@@ -171,7 +173,7 @@ class SwarmPilot(NamedTuple):
             clear=0.75,
             sidestep=0.18,
         )
-        if task.card.agents < CROWD:
+        if task.card.agents < CROWD_VEHICLES:
             return many._replace(horizon=2.2, evasion=0.9)
         gentle = GeometricControl(position=2.8, lean=0.8, least_thrust=0.5)
         return many._replace(control=gentle, speed=2.2, braking=2.0, evasion=0.7)
@@ -184,7 +186,7 @@ class SwarmPilot(NamedTuple):
         """Return the commands of all vehicles, ``(n, 4)``, in [-1, 1]."""
         state, params = view.state, view.params
         body = state.vehicles.body
-        gx, gy, gz = to_goals(body, params)
+        gx, gy, gz = goal_offsets(body, params)
         distance = jnp.maximum(jnp.sqrt(squared_length(gx, gy, gz)), 1e-6)
         speed = (
             jnp.minimum(
@@ -197,12 +199,12 @@ class SwarmPilot(NamedTuple):
         # The closest approach of every two at their present velocities.
         x, y, z = separations(body)
         ux, uy, uz = (component[:, None] - component for component in (body.vx, body.vy, body.vz))
-        apart = jnp.maximum(jnp.sqrt(squared_length(x, y, z)), 0.05)
+        neighbour_distance = jnp.maximum(jnp.sqrt(squared_length(x, y, z)), 0.05)
         when = -(x * ux + y * uy + z * uz) / jnp.maximum(squared_length(ux, uy, uz), 1e-4)
         when = jnp.clip(when, 0, self.horizon)
         # A neighbour is displaced to the left, so that two that meet head-on pass on the right.
-        mx = x + when * ux - self.sidestep * y / apart
-        my = y + when * uy + self.sidestep * x / apart
+        mx = x + when * ux - self.sidestep * y / neighbour_distance
+        my = y + when * uy + self.sidestep * x / neighbour_distance
         mz = z + when * uz
         miss = jnp.maximum(jnp.sqrt(squared_length(mx, my, mz)), 0.05)
         flying = ~state.wrecked[:, None] & ~np.eye(len(body.x), dtype=bool)
