@@ -1,5 +1,4 @@
-"""An exponential Runge-Kutta method of order four,
-for equations that are stiff by the decay of single components.
+"""An exponential Runge-Kutta method of order four, for equations with quickly decaying components.
 
 The equations are ``dy/dt = -rate * y + remainder(y)`` with one constant rate a component. The decay
 is integrated exactly at any rate, the remainder as in the classical method. With rates of zero it
@@ -23,8 +22,9 @@ _TERMS = 17
 
 
 def phi_functions(z: Any) -> tuple[Any, Any, Any, Any]:
-    """Return ``exp(z)`` and phi_1, phi_2, phi_3 of ``z`` in [-1.5,
-    0]; phi_k(z) = (phi_{k-1}(z) - 1 / (k-1)!) / z.
+    """Return ``exp(z)`` and phi_1, phi_2 and phi_3 of ``z`` in [-1.5, 0].
+
+    They are defined by phi_0(z) = exp(z) and phi_k(z) = (phi_{k-1}(z) - 1 / (k-1)!) / z.
 
     The definition cancels for small ``z``; the series of phi_3 and the recursion downwards do not.
     """

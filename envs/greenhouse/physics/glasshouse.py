@@ -1,5 +1,6 @@
-"""The climate of a glasshouse with a tomato crop:
-air temperature, carbon dioxide, vapour, and heating pipes.
+"""The climate of a glasshouse with a tomato crop.
+
+Its states are air temperature, carbon dioxide, vapour, and the temperature of the heating pipes.
 
 Four states of the air beside the six of the crop (``tomato_crop.py``). The equations are those of
 chapter 8 of Vanthoor 2011, A model-based greenhouse design method, thesis Wageningen,
@@ -64,8 +65,9 @@ LIGHT = 4.6 * 0.5 * 0.9 * 0.93
 """umol of absorbed photons a J of radiation through the cover, under full cover by leaves"""
 EXTINCTION = 0.7
 SUBSTEP = 450.0
-"""s: length of a step of the integration. tests/greenhouse
-measures its error against a stiff solver.
+"""Length of an integration step, s.
+
+tests/greenhouse measures its error against a stiff solver.
 """
 FASTEST = 3 * 2**4 / SUBSTEP
 """1/s: largest decay rate that the integration takes"""
@@ -75,8 +77,9 @@ class Glasshouse(NamedTuple):
     """Constants in which glasshouses differ."""
 
     transmission: Scalar = 0.78
-    """Part of the outside radiation that the cover lets through,
-    beside the tenth that the frame takes
+    """Part of the outside radiation that the cover lets through.
+
+    The tenth that the frame takes is counted apart.
     """
     heat_loss: Scalar = 1.0
     """Factor of the heat exchanged through the cover"""

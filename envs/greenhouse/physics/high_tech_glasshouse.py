@@ -1,5 +1,6 @@
-"""The climate of a high-tech glasshouse: a thermal screen,
-LED lamps, and leaves, floor, soil and cover of their own.
+"""The climate of a high-tech glasshouse with a thermal screen and LED lamps.
+
+Leaves, floor, soil and cover have temperatures of their own.
 
 Seventeen states of the climate beside the six of the crop (``tomato_crop.py``) and the water of the
 root zone (``root_zone.py``). The equations are those of chapter 8 of Vanthoor 2011, A model-based
@@ -74,9 +75,7 @@ SOIL_CAPACITY, SOIL_CONDUCTION, FLOOR_CONDUCTION, FLOOR_DEPTH = 1.73e6, 0.85, 1.
 LAMP_AREA, LAMP_CAPACITY, LAMP_CONVECTION = 0.02, 10.0, 2.3
 """m2 a m2 of floor, J/(m2 K), W/(m2 K)"""
 LAMP_PAR, LAMP_NIR = 0.55, 0.02
-"""Parts of the electric power that leave
-as photosynthetically active and as near infrared radiation
-"""
+"""Parts of the electric power that leave as photosynthetically active and near infrared light"""
 SUN_PHOTONS, LAMP_PHOTONS = 4.6, 5.4
 """umol a J of photosynthetically active radiation"""
 TO_FRAME = 0.1
@@ -90,13 +89,15 @@ FAR_EXTINCTION, NEAR_EXTINCTION = 0.94, 0.27
 PIPE_SURFACE = math.pi * 1.875 * 51e-3
 """m2 a m2 of floor"""
 CALM = 1e-4
-"""kg/m3: difference of densities below
-which air mixes through the open screen at a constant rate; chosen
+"""Difference of densities below which air mixes through the open screen at a constant rate, kg/m3.
+
+The value is chosen, not measured.
 """
 SUBSTEPS = 20
-"""Steps of the integration in half an hour. They grow evenly: the first lasts 4.5 s, for jumps of
-the setting fade at first, the last 175 s. tests/greenhouse measures their error against a stiff
-solver.
+"""Steps of the integration in half an hour.
+
+They grow evenly from 4.5 s to 175 s, because jumps of the setting fade at first. tests/greenhouse
+measures their error against a stiff solver.
 """
 DOUBLINGS = 6
 FASTEST = 3 * 2**DOUBLINGS / (1800 * (2 * SUBSTEPS - 1) / SUBSTEPS**2)
@@ -155,8 +156,9 @@ class Setting(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """About how fast each state decays that is not slow;
-    those of either air without their mixing.
+    """Approximate decay rate of each state that is not slow.
+
+    The rates of the two airs leave out their mixing.
     """
 
     temperature: Scalar
@@ -249,8 +251,9 @@ class Shortwave(NamedTuple):
 
 
 def shortwave(area: Scalar, setting: Setting, outside: Outside, house: Glasshouse) -> Shortwave:
-    """Return what leaves of an area index
-    and the other parts absorb (8.3; Katzin 2021, 7.4.3 and 7.4.4).
+    """Return what leaves of an area index and the other parts absorb.
+
+    Source: Vanthoor 2011, 8.3; Katzin 2021, 7.4.3 and 7.4.4.
     """
     closed = setting.screen
     reflected = (13 / 15) * (1 - house.transmission)
@@ -343,8 +346,9 @@ def thermal(now: Climate, closed: Scalar, outside: Outside, house: Glasshouse) -
 def moving_air(
     t: Scalar, top: Scalar, setting: Setting, outside: Outside, house: Glasshouse
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """Return how much air leaks from below the screen,
-    leaves from above it, and passes it, m/s (8.41, 8.65, 8.71).
+    """Return the flows of air that leak below the screen, leave above it, and pass it, m/s.
+
+    Equations 8.41, 8.65 and 8.71.
     """
     driven = jnp.sqrt(
         jnp.abs(9.81 * 0.68 * (t - outside.temperature)) / (t + outside.temperature + 546.3)
@@ -503,8 +507,9 @@ def fluxes(
 
 
 def crop_flows(now: Climate, light: Scalar, variety: Variety) -> Flows:
-    """Return the crop's flows;
-    a dry root zone closes the stomata to carbon dioxide as to vapour.
+    """Return the crop's flows.
+
+    A dry root zone closes the stomata to carbon dioxide as it does to vapour.
     """
     ppm = co2_ppm(now.air.co2, now.air.temperature)
     flow = tomato_crop.flows(now.crop, now.nodes.canopy, ppm, light, variety)
@@ -536,8 +541,9 @@ def _slopes(now: Climate, setting: Setting, driving: Driving, variety: Variety) 
 
 
 class Modes(NamedTuple):
-    """Change of variables between the two airs and the modes
-    of their exchange: a rotation of scaled values.
+    """Change of variables between the two airs and the modes of their exchange.
+
+    It is a rotation of scaled values.
     """
 
     cosine: Scalar
@@ -584,8 +590,9 @@ def step(
     duration: float,
     substeps: int = SUBSTEPS,
 ) -> Climate:
-    """Return the state ``duration`` seconds later,
-    under constant setting and weather; nothing drains meanwhile.
+    """Return the state ``duration`` seconds later, under constant setting and weather.
+
+    The root zone does not drain meanwhile.
     """
     # Every part of these results is used below; see computed_once.
     rates_of = computed_once(lambda *arguments: fluxes(*arguments).rates)

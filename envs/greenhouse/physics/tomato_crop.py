@@ -191,8 +191,9 @@ def assimilation(
 
 
 def _generative(progress: Scalar) -> Scalar:
-    """Return how far the crop bears fruit, in [0, 1],
-    from the part of the temperature sum (equation B.6).
+    """Return the degree to which the crop bears fruit, in [0, 1] (equation B.6).
+
+    ``progress`` is the part of the temperature sum that is reached.
     """
     before = progress - 1.0
     return 0.5 * (progress + jnp.sqrt(progress * progress + 1e-4)) - 0.5 * (

@@ -49,8 +49,9 @@ CO2_MOLAR_MASS, WATER_MOLAR_MASS = 44.01e-3, 18.01528e-3
 """kg/mol"""
 KELVIN = 273.15
 SUBSTEPS = 4
-"""Integration steps a control interval. tests/greenhouse
-measures their error against a stiff solver.
+"""Integration steps of a control interval.
+
+tests/greenhouse measures their error against a stiff solver.
 """
 _ALMOST_NOTHING = 1e-30
 
@@ -143,8 +144,9 @@ def derivative(climate: Climate, control: Control, weather: Weather, house: Gree
 
 
 def decay_rates(climate: Climate, control: Control, house: Greenhouse) -> Climate:
-    """Return each state's decay rate, 1/s: by ventilation,
-    cover, and the leaves that take up vapour.
+    """Return each state's decay rate, 1/s.
+
+    Ventilation, the cover, and the leaves that take up vapour cause the decay.
     """
     exchange = control.ventilation + house.leakage
     return Climate(
@@ -212,8 +214,9 @@ def co2_density(ppm: Scalar, temperature: Scalar) -> Scalar:
 
 
 def saturated_air(temperature: Scalar) -> Scalar:
-    """Return the vapour density of saturated air
-    at a temperature (degC), kg/m3 (Magnus formula).
+    """Return the vapour density of saturated air at a temperature (degC), kg/m3.
+
+    Source: Magnus formula.
     """
     pressure = 610.78 * jnp.exp(17.2694 * temperature / (temperature + 238.3))
     return pressure / (temperature + KELVIN) * (WATER_MOLAR_MASS / GAS_CONSTANT)

@@ -1,5 +1,4 @@
-"""The reference player where sensors fail:
-a grower who does not trust readings that are missing or repeated.
+"""The reference player where sensors fail: a grower who distrusts missing and repeated readings.
 
 An assumed value stands for such a reading. For the temperature it is the mean of about a day, which
 has a sensor of its own, and more in the sun: without that the vents stay closed on a hot day, and

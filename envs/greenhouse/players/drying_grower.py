@@ -1,6 +1,4 @@
-"""The reference player where mould may come:
-a grower who dries the air once mould is seen, until it is gone.
-"""
+"""The reference player where mould may come: a grower who dries the air while mould is seen."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The reference player of the high-tech glasshouse:
-a grower's rules for screen, lamps, boiler and irrigation.
+"""The reference player of the high-tech glasshouse.
+
+It follows a grower's rules for screen, lamps, boiler and irrigation.
 
 Heating, vents and carbon dioxide follow the rules of ``tomato_grower.py``, in which lamps count as
 sun and a closed screen saves heat. The screen closes in the dark while it is cold outside, and

@@ -1,5 +1,6 @@
-"""Grey mould, Botrytis cinerea: how fast it spreads
-in a canopy by temperature and dampness, and what rots.
+"""Grey mould, Botrytis cinerea: how fast it spreads in a canopy, and what rots.
+
+Temperature and dampness set the speed.
 
 Growth by temperature and water activity is the cardinal model with inflection (Rosso et al. 1993)
 in both, fitted to Botrytis cinerea on grapes: Gropin model 37,
@@ -44,8 +45,9 @@ def growth(temperature: Scalar, humidity: Scalar) -> Scalar:
 
 
 def spread(infected: Scalar, temperature: Scalar, humidity: Scalar) -> Scalar:
-    """Return the infected part of leaves and fruit half an hour later:
-    the logistic equation, solved exactly.
+    """Return the infected part of leaves and fruit half an hour later.
+
+    It is the exact solution of the logistic equation.
 
     What is infected grows into what is healthy at ``SPREAD``, and rots at ``ROT``; the part p of
     all that is left obeys dp/dt = (spread - rot) p (1 - p).

@@ -1,5 +1,4 @@
-"""Grow a crop of lettuce for forty days: dose carbon dioxide,
-open the vents, heat, and earn more than that costs.
+"""Grow lettuce for forty days, and earn more than its carbon dioxide and heat cost.
 
 Crop and climate: ``van_henten.py``, integrated over control intervals of half an hour with constant
 actuators and weather. Weather: ``maritime.py``. Profit is the value of the crop's growth minus the
@@ -172,8 +171,9 @@ class Bounds(NamedTuple):
 
 
 class State(NamedTuple):
-    """Crop and climate, the actuators' last setting (fractions of their ranges),
-    and the present weather.
+    """Crop and climate, the last setting of the actuators, and the present weather.
+
+    The setting is in fractions of the actuators' ranges.
     """
 
     climate: Climate
@@ -228,8 +228,10 @@ class Lettuce(Task[Params, State]):
         return Greenhouse(leakage=float(self.card.settings["leakage"]))
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return site, prices, greenhouse, actuators,
-        bounds of the climate, and the weights of the reward's terms.
+        """Return the constants of the task that a context may set.
+
+        They are site, prices, greenhouse, actuators, bounds of the climate, and the weights of the
+        reward's terms.
         """
         tolerance = self.difficulty or 0.0
 
@@ -319,9 +321,7 @@ class Lettuce(Task[Params, State]):
         )
 
     def _check(self) -> None:
-        """Refuse a greenhouse that the integration cannot hold,
-        and bounds without a climate between them.
-        """
+        """Refuse a greenhouse too fast for the integration, and bounds that are not in order."""
         exchange = (
             self.limits.ventilation
             + self.own_constants.range("leakage")[1]
@@ -343,8 +343,9 @@ class Lettuce(Task[Params, State]):
                 raise ValueError(f"{self.card.id}: {low} is not below {high}.")
 
     def _reward_range(self) -> tuple[float, float]:
-        """Return bounds of the reward, EUR/m2: 1 kg/m2 lost at the highest price;
-        4 g/m2 and less grown in a step.
+        """Return bounds of the reward, EUR/m2.
+
+        The lowest is 1 kg/m2 lost at the highest price. At most 4 g/m2 grow in a step.
         """
         if not self.own_constants.changed and not self.records.rows:
             return -30.0, 1.0
@@ -359,8 +360,9 @@ class Lettuce(Task[Params, State]):
         ), 0.04 * lettuce + gained_back
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a planting day in the bands of the split,
-        and everything else alike for both splits.
+        """Sample a planting day in the bands of the split.
+
+        Everything else has the same distribution in both splits.
         """
         u = self.uniform(key, 16)
 
@@ -454,9 +456,7 @@ class Lettuce(Task[Params, State]):
     def later(
         self, state: State, climate: Climate, applied: Control, key: jax.Array, params: Params
     ) -> State:
-        """Return the state after a step, with the climate
-        that was computed and the next weather.
-        """
+        """Return the state after a step, with the computed climate and the next weather."""
         steps = state.steps + 1
         sky = next_sky(state.sky, self.normal(key, 3), STEP)
         outside = self.outside(params, sky, steps)
@@ -613,8 +613,9 @@ class Lettuce(Task[Params, State]):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the greenhouse from the side: crop by its weight,
-        vents by their opening, pipes by their heat, sky by sun.
+        """Draw the greenhouse from the side.
+
+        The crop shows its weight, vents their opening, pipes their heat, and the sky its sun.
         """
         height, width, _ = self.picture_shape
         light = min(1.0, float(state.outside.radiation) / 700)

@@ -1,5 +1,6 @@
-"""Lettuce as lettuce-greenhouse-gym 0.1.3 has it:
-its actions, observation, reward and clamps on its weather.
+"""Lettuce as lettuce-greenhouse-gym 0.1.3 has it.
+
+Its actions, observation and reward are the peer's, and so are the clamps on its weather.
 
 For people who come from there: ``gymnasium.make("rlsuite/Lettuce-v0", peer_compat=True)`` plays a
 season whose return is that of ``LettuceGreenhouse-v0`` to 1e-6 at ``dtype="float64"``, if both have
@@ -208,8 +209,10 @@ class PeerLettuce(Lettuce):
 
 
 def unguarded(climate: Climate, control: Control, weather: Weather, house: Greenhouse) -> Climate:
-    """Return the state's time derivative with the assimilation of the paper,
-    wherever its polynomial lies.
+    """Return the state's time derivative with the paper's assimilation.
+
+    It follows the paper's polynomial everywhere; ``van_henten.py`` guards where that makes no
+    sense.
     """
     t, light = climate.temperature, house.light_use * weather.radiation
     supply = ((-5.11e-6 * t + 2.30e-4) * t - 6.29e-4) * (climate.co2 - COMPENSATION_POINT)

@@ -1,5 +1,4 @@
-"""Grow tomatoes under glass for 160 days: heat,
-open the vents, dose carbon dioxide, and earn more than that costs.
+"""Grow tomatoes under glass for 160 days, and earn more than heat and carbon dioxide cost.
 
 Crop: ``tomato_crop.py``; climate: ``glasshouse.py``; ten states, integrated over control intervals
 of half an hour with constant actuators and weather. Weather: ``climates.py``. Profit is the value
@@ -125,8 +124,9 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Crop and climate, the actuators' last setting (fractions of their ranges),
-    and the present weather.
+    """Crop and climate, the last setting of the actuators, and the present weather.
+
+    The setting is in fractions of the actuators' ranges.
     """
 
     house: House
@@ -185,8 +185,10 @@ class Tomato(Task[Params, State]):
         self.reward_space = self.box(*self._reward_range())
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return site, prices, glasshouse, actuators,
-        bounds of the climate, and the weights of the reward's terms.
+        """Return the constants of the task that a context may set.
+
+        They are site, prices, glasshouse, actuators, bounds of the climate, and the weights of the
+        reward's terms.
         """
         return task_constants(self.difficulty or 0.0, self.climate.latitude)
 
@@ -199,9 +201,7 @@ class Tomato(Task[Params, State]):
         )
 
     def _check(self) -> None:
-        """Refuse a glasshouse that the integration cannot hold,
-        and bounds without a climate between them.
-        """
+        """Refuse a glasshouse too fast for the integration, and bounds that are not in order."""
         exchange = (
             0.375 * self.own_constants.range("vents")[1] * 12.0
             + 40 * self.own_constants.range("leakage")[1]
@@ -217,8 +217,9 @@ class Tomato(Task[Params, State]):
                 raise ValueError(f"{self.card.id}: {low} is not below {high}.")
 
     def _reward_range(self) -> tuple[float, float]:
-        """Return bounds of the reward, EUR/m2: 10 kg/m2 lost at the highest price;
-        40 g/m2 and less grown in a step.
+        """Return bounds of the reward, EUR/m2.
+
+        The lowest is 10 kg/m2 lost at the highest price. At most 40 g/m2 grow in a step.
         """
         weight = self.own_constants.weight
         dearest = Prices(*map(self.records.dearest, Prices._fields))
@@ -229,8 +230,9 @@ class Tomato(Task[Params, State]):
         return -(10 * tomato + heat + co2 + 30 * weight("violation")), 0.04 * tomato + gained_back
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a planting day in the bands of the split,
-        and everything else alike for both splits.
+        """Sample a planting day in the bands of the split.
+
+        Everything else has the same distribution in both splits.
         """
         u = self.uniform(key, 16)
 

@@ -1,5 +1,6 @@
-"""Constants of the tomato task that a context draws or a user sets:
-site, prices, glasshouse, crop, bounds.
+"""Constants of the tomato task that a context samples or a user sets.
+
+They are site, prices, glasshouse, crop and bounds.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Grow tomatoes with an outbreak of grey mould:
-leaves and fruit rot where the air is damp, and dry air costs heat.
+"""Grow tomatoes with an outbreak of grey mould.
+
+Leaves and fruit rot where the air is damp, and dry air costs heat.
 
 The task is ``tomato.py`` except for this table; ``grey_mould.py`` has the model.
 

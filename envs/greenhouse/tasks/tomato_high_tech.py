@@ -1,5 +1,6 @@
-"""Grow tomatoes in a high-tech glasshouse: a thermal screen,
-LED lamps, a heat store with a boiler, and irrigation.
+"""Grow tomatoes in a high-tech glasshouse.
+
+It has a thermal screen, LED lamps, a heat store with a boiler, and irrigation.
 
 The task is ``tomato.py`` except for this table. Climate: ``high_tech_glasshouse.py``, 17 states;
 crop: 6; water of the root zone: ``root_zone.py``; heat store: ``heat_store.py``. Heat for the pipes
@@ -168,8 +169,9 @@ class TomatoHighTech(Tomato):
         self.action_space = self.box([0] * 7, [1] * 7)
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the constants of ``tomato.py``,
-        prices of electricity and water, and the devices' limits.
+        """Return the constants of ``tomato.py``, two more prices, and the devices' limits.
+
+        The prices are those of electricity and water.
         """
 
         def limit(name: str, unit: str, value: float, meaning: str, maximum: float) -> Constant:
@@ -211,8 +213,9 @@ class TomatoHighTech(Tomato):
             )
 
     def _reward_range(self) -> tuple[float, float]:
-        """Return bounds of the reward, EUR/m2:
-        also all electricity and water, and the store's cooling.
+        """Return bounds of the reward, EUR/m2.
+
+        They also count all electricity and water, and the store's cooling.
         """
         worst, best = super()._reward_range()
         weight = self.own_constants.weight
@@ -277,8 +280,9 @@ class TomatoHighTech(Tomato):
         return state._replace(equipment=equipment)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Cut heat to what the store allows, integrate half an hour,
-        drain, then draw the next weather.
+        """Limit heat to what the store allows, integrate half an hour, and sample weather.
+
+        The root zone drains at the end of the half hour.
         """
         house, equipment, air = state.house, state.equipment, state.house.air
         dosing = jnp.where(co2_ppm(air.co2, air.temperature) < INTERLOCK, action[2], 0.0)
@@ -443,14 +447,16 @@ class TomatoHighTech(Tomato):
 
 
 def left_store(before: Scalar, after: Scalar, charged: Scalar) -> Scalar:
-    """Return the heat that left the store in a step,
-    J/m2, from its heat, J/m2, and the charge, W/m2.
+    """Return the heat that left the store in a step, J/m2.
+
+    ``before`` and ``after`` are its heat, J/m2, and ``charged`` is the charge, W/m2.
     """
     return STEP * charged - (after - before)
 
 
 def bought(dosed: Scalar, burnt: Scalar) -> Scalar:
-    """Return the carbon dioxide that flue gas does not give,
-    mg/(m2 s); ``burnt``: heat of the boiler, W/m2.
+    """Return the carbon dioxide that flue gas does not give, mg/(m2 s).
+
+    ``burnt`` is the heat of the boiler, W/m2.
     """
     return jnp.maximum(0.0, dosed - FLUE * burnt)

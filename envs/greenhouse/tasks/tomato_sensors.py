@@ -1,5 +1,6 @@
-"""Sensors of the tomato task: what they measure,
-in which ranges, and how those of the air inside may fail.
+"""Sensors of the tomato task: what they measure, in which ranges, and how they may fail.
+
+Only sensors of the air inside fail.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ POSITION = {name: position for position, name in enumerate(ENTRIES)}
 
 
 class Readings(NamedTuple):
-    """Temperature, carbon dioxide and relative humidity inside,
-    or something for each of their sensors.
+    """Values for the three sensors inside: temperature, carbon dioxide and relative humidity.
+
+    They are readings, or anything else that each sensor has one of.
     """
 
     temperature: Scalar
@@ -62,9 +64,7 @@ class Readings(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Failure of a sensor: from one step to another it sends nothing,
-    repeats its last reading, or drifts.
-    """
+    """Failure of a sensor for some steps: it is silent, repeats its last reading, or drifts."""
 
     begin: Scalar
     """int32: first step"""

@@ -1,5 +1,7 @@
-"""Synthetic weather of several climates: sun by geometry;
-fair and unsettled spells, clouds, warmth and wind by chance.
+"""Synthetic weather of several climates.
+
+The sun follows from geometry; spells of fair and unsettled weather, clouds, warmth and wind are
+random.
 
 As in ``maritime.py``, whose formulas of radiation, temperature and dew point hold here too, with
 three additions:

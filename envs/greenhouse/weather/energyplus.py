@@ -1,5 +1,6 @@
-"""Weather of EnergyPlus files (``.epw``),
-the form in which typical years of most cities of the world can be had.
+"""Weather from EnergyPlus files (``.epw``).
+
+Typical years of most cities of the world are available in this form.
 
 Source: EnergyPlus Auxiliary Programs, "EnergyPlus Weather File (EPW) Data Dictionary". Eight rows
 of header, then a row for each hour. Hour 1 ends at 01:00. Temperature, humidity and wind are those

@@ -1,5 +1,6 @@
-"""Synthetic weather of a temperate maritime climate:
-sun by geometry, clouds, warmth and dryness by chance.
+"""Synthetic weather of a temperate maritime climate.
+
+The sun follows from geometry; clouds, warmth and dryness are random.
 
 Radiation: the sun's elevation follows from latitude, declination (Cooper 1969,
 doi:10.1016/0038-092X(69)90047-4) and true solar time. Radiation is 910 sin(elevation) - 30 W/m2
@@ -36,8 +37,9 @@ OUTSIDE_CO2 = 420.0
 CLOUD_MEMORY, SPELL_MEMORY, DRYNESS_MEMORY = 12 * HOUR, 96 * HOUR, 24 * HOUR
 """s: times in which the correlation falls to 1 / e."""
 CLOUD_SPREAD = 2.0
-"""Standard deviation of the logit of cloud cover:
-clear and overcast skies are more frequent than broken ones.
+"""Standard deviation of the logit of cloud cover.
+
+It makes clear and overcast skies more frequent than broken ones.
 """
 YEARLY_MEAN, YEARLY_SWING, COLDEST_DAY = 10.1, 7.4, 20.0
 """degC, K, day of the year"""

@@ -1,5 +1,6 @@
-"""Records of weather and prices that a context
-of one's own gives a greenhouse in place of drawn ones.
+"""Records of weather and prices that a user's context gives a greenhouse.
+
+They take the place of sampled ones.
 """
 
 from __future__ import annotations
@@ -106,8 +107,9 @@ class Records:
         return good in self.prices and bool(self.prices[good].min() < 0)
 
     def price_scales(self, goods: Sequence[str], usual: Sequence[float]) -> list[float]:
-        """Return scales of the prices in observations,
-        from the usual ones, so that no price shows above 2.
+        """Return scales of the prices in observations.
+
+        They are the usual scales, raised so that no price shows above 2.
         """
         return [
             max(scale, 0.51 * self.dearest(good)) for good, scale in zip(goods, usual, strict=True)
@@ -116,8 +118,9 @@ class Records:
     def begin(
         self, unit: Scalar, split: jax.Array, season: int, dtype: Any
     ) -> tuple[Scalar, Scalar]:
-        """Draw where a season of so many steps begins:
-        the row, at a midnight, and its day of the year.
+        """Sample where a season of so many steps begins.
+
+        Return the record's row, at a midnight, and its day of the year.
         """
         row = begin_in_record(unit, split, self.rows, season + 1, every=DAY)
         return row, jnp.mod(
@@ -125,8 +128,9 @@ class Records:
         )
 
     def prices_at(self, sampled: Prices, first: Scalar | None, steps: Scalar) -> Prices:
-        """Return the prices after some steps of a season that begins at a row:
-        drawn ones where none are recorded.
+        """Return the prices some steps into a season that begins at a row.
+
+        They are the sampled ones where none are recorded.
         """
         recorded = {name: self.prices[name] for name in sampled._fields if name in self.prices}
         return sampled._replace(**self.at(recorded, first + steps)) if recorded else sampled

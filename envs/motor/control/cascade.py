@@ -52,8 +52,9 @@ POSITION_PERIODS = 50.0
 LEARNING = 0.05
 """Part of an error that the integrators of voltage add in each period."""
 SPEED_PERIODS = 10.0
-"""Continuous periods in which the speed loop removes an error,
-as far as the torque reaches; its integrator takes ten times longer.
+"""Number of continuous periods in which the speed loop removes an error, if the torque suffices.
+
+Its integrator takes ten times as long.
 """
 LACKING = 0.01
 """Lack of voltage, in parts of a converter's largest, above which the integrators stop.
@@ -105,8 +106,9 @@ class Cascade(eqx.Module):
         return (ObservingCascade if isinstance(task.instruments, NoisyInstruments) else cls)(task)
 
     def initial(self, params: Params) -> Any:
-        """Begin with integrators at zero, but the torque's
-        at the data sheet's friction at this speed.
+        """Begin with the current integrators at zero.
+
+        The torque's begins at the data sheet's friction at this speed.
         """
         task, zero = self.task, jnp.zeros_like(params.speed)
         friction = zero
@@ -127,14 +129,16 @@ class Cascade(eqx.Module):
         return jnp.stack(action), Memory(voltage, torque)
 
     def _state_ahead(self, state: State, waiting: Any) -> State:
-        """Return the state that the voltage will meet:
-        with a delay, one period ahead by the data sheet.
+        """Return the state that the voltage will meet.
+
+        With a delay it is one period ahead, as the data sheet predicts it.
         """
         return self._ahead(state, waiting) if self.task.delayed else state
 
     def _ahead(self, state: State, applied: Any) -> State:
-        """Return currents and angle one period later by the data sheet;
-        ``applied``: voltages, or a switch state.
+        """Return currents and angle one period later by the data sheet.
+
+        ``applied`` are voltages, or a switch state.
         """
         task = self.task
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
@@ -186,8 +190,9 @@ class Cascade(eqx.Module):
     def _voltages(
         self, goal_currents: Values, integrals: Values, state: State, measured_state: State
     ) -> tuple[Values, Values]:
-        """Return the action at a state,
-        and the integrators' next values from the present measurements.
+        """Return the action at a state, and the integrators' next values.
+
+        The integrators follow the present measurements.
         """
         plant = self.task.plant
         currents = self._measured(state)
@@ -268,8 +273,9 @@ class Observed(NamedTuple):
     torque: Scalar
     """N m, of the load"""
     covariance: Values
-    """Covariance of the errors of speed and load:
-    variance of the first, covariance, variance of the second
+    """Covariance of the errors of speed and load.
+
+    It holds the variance of the speed, the covariance, and the variance of the load.
     """
     state: State
     """Estimate for the step before"""
@@ -295,8 +301,9 @@ class ObservingCascade(Cascade):
     MISMATCH, UNKNOWN_LOAD = 0.1, 1 / 3
     """Parts of a step's change of a current, and of a speed, that the data sheet gets wrong."""
     LOAD = 0.2
-    """Deviation of the load, in parts of the largest torque;
-    within an episode it may change as much again.
+    """Standard deviation of the load, in parts of the largest torque.
+
+    Within an episode it may change as much again.
     """
     POSITION = 0.1
     """Part of an unexpected position by which the estimate follows."""
@@ -349,8 +356,9 @@ class ObservingCascade(Cascade):
         return action, Observed(learnt, load, covariance, state, memory.steps + 1)
 
     def _unknown_torque(self, learnt: Values, state: State) -> Scalar:
-        """Return the torque, N m, beyond the data sheet's:
-        the learnt voltages' power by the speed.
+        """Return the torque beyond the data sheet's, N m.
+
+        It is the power of the learnt voltages divided by the speed.
         """
         plant = self.task.plant
         if self.task.finite or not isinstance(plant, Synchronous):
@@ -360,8 +368,9 @@ class ObservingCascade(Cascade):
         return power * state.speed / (state.speed * state.speed + hardly * hardly)
 
     def _less(self, applied: Any, learnt: Values, state: State) -> Any:
-        """Subtract what holding the currents needs more
-        than the data sheet says from applied voltages.
+        """Subtract the learnt voltages from the applied ones.
+
+        They are what holding the currents needs more than the data sheet says.
         """
         if self.task.finite or applied == ():
             return applied
@@ -374,9 +383,7 @@ class ObservingCascade(Cascade):
 
     @property
     def _current_gain(self) -> float:
-        """Part of the difference between measured
-        and predicted currents that corrects the prediction.
-        """
+        """Part of the error of predicted currents that corrects the prediction."""
         plant = self.task.plant
         moved = max(
             unit / inductance
@@ -442,8 +449,9 @@ class ObservingCascade(Cascade):
 
 
 def _gain(change: float, noise: float) -> float:
-    """Return a Kalman filter's constant gain for a value
-    that moves unpredictably by ``change`` a step.
+    """Return a Kalman filter's constant gain.
+
+    The filtered value moves unpredictably by ``change`` a step.
     """
     ratio = change / noise
     return 0.5 * ratio * (math.sqrt(ratio * ratio + 4) - ratio)

@@ -1,5 +1,6 @@
-"""The reference player of a machine with a breaking phase:
-deadbeat currents, then also a neutral current.
+"""The reference player of a machine with a breaking phase.
+
+It controls the currents deadbeat, and once a phase breaks also a neutral current.
 
 * torque: maximum torque per ampere, corrected by the measured torque, as in ``cascade.py``;
 * currents: each of d, q and zero reaches its set point in one period, on the machine of the data
@@ -29,17 +30,16 @@ from ..machines.open_phase import Currents
 from ..tasks.faulty import FaultyDrive, phases_of
 
 REQUESTED, CARRIED = 15.0, 3.0
-"""Currents, A. A phase is suspected if more
-than the first is requested and it carries less than the second.
+"""Currents by which a phase is suspected, A.
+
+It is suspected if more than the first is requested and it carries less than the second.
 """
 STEPS = 5.0
 """Number of consecutive steps of suspicion after which a phase is taken to be open."""
 
 
 class Suspicion(NamedTuple):
-    """Memory: the requested currents, A,
-    and the number of steps for which each phase has been suspected.
-    """
+    """Requested currents, A, and the number of steps for which each phase has been suspected."""
 
     requested: Phases
     steps: Phases

@@ -40,8 +40,9 @@ class FieldOrientedControl(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> FieldOrientedControl | Cascade:
-        """Return the player of any task of this kind;
-        for a drive with chosen parts, the player of all drives.
+        """Return the player of any task of this kind.
+
+        A drive with chosen parts gets the player of all drives.
         """
         return Cascade.for_task(task) if isinstance(task, Drive) else cls()
 

@@ -1,5 +1,6 @@
-"""The reference player of wide-speed drives:
-the cascade of ``cascade.py`` with currents that the voltage can hold.
+"""The reference player of wide-speed drives.
+
+It is the cascade of ``cascade.py`` with currents that the voltage can hold.
 
 At speed the voltage leaves the flux linkage |psi| <= |u - R i| / (p w), an ellipse of currents. The
 player takes the least currents for a torque (MTPA) where they lie within it. Otherwise it moves
@@ -104,8 +105,9 @@ def weakened(
 
 
 def voltage_for_flux(plant: Plant, resistance: float, electrical: Any, speed: Scalar) -> Scalar:
-    """Return p w |psi|, V, that the resistance leaves
-    at the present current and torque; see the file's docstring.
+    """Return p w |psi|, V, that the resistance leaves at the present current and torque.
+
+    The file's docstring has the formula.
     """
     current = plant.length(electrical) * (plant.current_limit * resistance)
     lost = 2 * resistance * speed * plant.nominal.torque(electrical) / 1.5

@@ -1,5 +1,6 @@
-"""Control a torque that nothing measures:
-the cascade of ``cascade.py`` on an estimate of the magnets' flux.
+"""Control of a torque that nothing measures.
+
+The player is the cascade of ``cascade.py`` on an estimate of the magnets' flux.
 
 Sources: those of ``cascade.py``.
 """

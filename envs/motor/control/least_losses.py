@@ -1,5 +1,6 @@
-"""The reference player of efficient torque:
-the cascade of ``real_cascade.py`` with the currents of least losses.
+"""The reference player of efficient torque.
+
+It is the cascade of ``real_cascade.py`` with the currents of least losses.
 
 For each inner torque and speed it chooses, among all currents that make the torque on the data
 sheet's flux map, those with the least sum of copper and iron losses. They come from a table for a
@@ -35,8 +36,9 @@ WEAKENING = np.arange(-300.0, 1.0, 2.0)
 
 @cache
 def least_losses() -> DQ:
-    """Return i_d and i_q, A, ``(torques, speeds)``,
-    for torques and speeds from zero on; on the host.
+    """Return i_d and i_q, A, shape ``(torques, speeds)``, for non-negative torques and speeds.
+
+    It is computed on the host.
     """
     plant = RealPMSM()
     machine, flux_map = plant.nominal, plant.nominal_map

@@ -1,5 +1,6 @@
-"""The reference player under real conditions:
-the cascade of ``cascade.py`` with what a practitioner adds to it.
+"""The reference player under real conditions.
+
+It is the cascade of ``cascade.py`` with what a practitioner adds to it.
 
 * currents for a torque from a table of the saturated machine of the data sheet, of least current
   for it;
@@ -29,8 +30,9 @@ from ..tasks.real import RealDrive
 from .cascade import Cascade, learn
 
 DERATED = (130.0, 140.0)
-"""Winding temperatures, degrees Celsius:
-full nominal current below the first, none above the second.
+"""Winding temperatures between which the current is reduced, degrees Celsius.
+
+The full nominal current is allowed below the first, and none above the second.
 """
 
 

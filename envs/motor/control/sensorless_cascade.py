@@ -1,5 +1,6 @@
-"""The reference players without sensors:
-the cascade of ``cascade.py`` on an observer's speed and angle.
+"""The reference players without sensors.
+
+They are the cascade of ``cascade.py`` on an observer's speed and angle.
 
 They see the same as an agent, and know the machine of the data sheet. Their speed controller is
 slower than that of the cascade with sensors, because the observer needs time: it removes an error

@@ -38,8 +38,9 @@ LEAST_EMF = 5.0
 def induced_speed(
     machine: PermanentlyExcited, voltage: Scalar, currents: tuple[Scalar, Scalar], period: float
 ) -> Scalar:
-    """Return the speed, rad/s, by one step of ``voltage`` (V)
-    from the first of ``currents`` (A) to the second.
+    """Return the speed, rad/s, that one step of constant ``voltage`` (V) shows.
+
+    ``currents`` are those at its beginning and at its end, A.
     """
     first, last = currents
     mean, slope = 0.5 * (first + last), (last - first) / period
@@ -56,9 +57,7 @@ class Rotor(NamedTuple):
 
 
 def short_circuited(current: AlphaBeta, machine: PermanentMagnet, period: float) -> Rotor:
-    """Estimate a forward rotor from the current (A) after the first step,
-    in which no voltage drove it.
-    """
+    """Estimate a forward rotor from the current (A) after a first step without voltage."""
     length = jnp.sqrt(current.alpha * current.alpha + current.beta * current.beta)
     electrical = length * (machine.inductance_q / (machine.magnet_flux * period))
     # i_q falls as the step goes on and draws i_d after it: to first order by p w T L_q / (2 L_d) of
@@ -77,8 +76,9 @@ def locked(
     currents: tuple[AlphaBeta, AlphaBeta],
     period: float,
 ) -> Rotor:
-    """Update the estimate by a step of ``voltage`` (V, constant)
-    from the first of ``currents`` (A) to the second.
+    """Update the estimate by a step of constant ``voltage`` (V).
+
+    ``currents`` are those at its beginning and at its end, A.
     """
     turned = machine.pole_pairs * previous.speed * period
     first, last = park(currents[0], previous.angle), park(currents[1], previous.angle + turned)

@@ -1,5 +1,6 @@
-"""The sixty drives as gym-electric-motor 3.0.3 has them:
-its timing, frames, scales, set points and reward.
+"""The sixty drives as gym-electric-motor 3.0.3 has them.
+
+Timing, frames, scales, set points and reward are the peer's.
 
 For people who come from there: ``gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)`` is its
 Cont-CC-PMSM-v0. Equations: ``environment.py``; set points: ``setpoint.py``. Every quantity is in
@@ -111,8 +112,9 @@ class GemDrive(Task[Params, State]):
         self.reward_space = self.box(-np.inf, 0)
 
     def _bounds(self, name: str) -> tuple[float, float]:
-        """Return the bounds of one quantity: voltages by the supply,
-        the angle by wrapping, none for others.
+        """Return the bounds of one quantity.
+
+        The supply bounds voltages, wrapping bounds the angle, and nothing bounds the others.
         """
         if name == "epsilon":
             return -1 - ROUNDING, 1 + ROUNDING

@@ -1,5 +1,6 @@
-"""The sixty environments of gym-electric-motor 3.0.3 as pure functions:
-its timing, frames, scales and reward.
+"""The sixty environments of gym-electric-motor 3.0.3 as pure functions.
+
+Timing, frames, scales and reward are the peer's.
 
 They are for people who come from there and want its numbers; ``drive.py`` is the task around them.
 The tasks of this suite (``tasks/drive.py``) do not keep its defects. These environments keep them:
@@ -114,8 +115,9 @@ class Environment(NamedTuple):
         )
 
     def first_shown(self, start: State) -> jax.Array:
-        """Return what the peer shows at the start:
-        bridges at the link's lower end, other converters at zero.
+        """Return what the peer shows at the start.
+
+        Bridges are at the link's lower end, and other converters at zero.
         """
         terminals: list[Scalar] = []
         for kind in self.system.terminals:
@@ -123,8 +125,9 @@ class Environment(NamedTuple):
         return self.observe(terminals, self.system.voltage(terminals, start), start, start)
 
     def step(self, state: State, action: Any) -> tuple[State, jax.Array]:
-        """Return the next state, and all it shows in parts of the limits,
-        shape ``(len(state_names),)``.
+        """Return the next state, and all it shows, shape ``(len(state_names),)``.
+
+        What it shows is in parts of the limits.
 
         ``action``: duties in [-1, 1], or switch states, shape ``(n,)``, in the order of the peer's
         action space.
@@ -142,8 +145,9 @@ class Environment(NamedTuple):
         return next_state._replace(angle=wrapped(next_state.angle)), observed
 
     def applied(self, state: State, action: Any) -> tuple[list[Scalar], Any]:
-        """Return the voltages of the converters' terminals,
-        and of the machine over the step that begins here.
+        """Return the voltages of the converters' terminals and of the machine.
+
+        They hold over the step that begins here.
         """
         duties = _terminal_voltages(self.system.terminals, action, self.finite)
         terminals = [self.supply * duty for duty in duties]
@@ -163,8 +167,9 @@ class Environment(NamedTuple):
     def observe(
         self, terminals: list[Scalar], voltage: Any, state: State, next_state: State
     ) -> jax.Array:
-        """Return all that the peer shows after a step
-        from the first state to the second, in parts of the limits.
+        """Return all that the peer shows after a step from ``state`` to ``next_state``.
+
+        It is in parts of the limits.
         """
         values = self.system.observe(terminals, voltage, state, next_state)
         values |= {
@@ -186,8 +191,9 @@ class Environment(NamedTuple):
         return jnp.stack([squares > 1 for squares in self.guarded(observed)]).any()
 
     def reward(self, observed: jax.Array, setpoint: dict[str, Scalar]) -> jax.Array:
-        """Return minus the weighted errors in parts of each quantity's range,
-        or the price of a violation.
+        """Return minus the weighted errors, or the price of a violation.
+
+        Errors are in parts of each quantity's range.
         """
         error: Scalar = 0.0
         for name, weight in self.weights.items():

@@ -32,8 +32,9 @@ _NOMINAL = {
     "DFIM": (1650 / 1800, 1.0, 7.5 / 9),
     "SIXPMSM": (3000 / 4000, 1.0, 240 / 400),
 }
-"""Speed, torque and current in parts of their limits;
-the field current of the EESM is nominal at its limit.
+"""Nominal speed, torque and current, in parts of their limits.
+
+The field current of the EESM is nominal at its limit.
 """
 
 _DEVIATIONS = {

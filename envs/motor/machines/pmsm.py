@@ -59,15 +59,17 @@ def flux(current: DQ, machine: Machine) -> DQ:
 
 
 def derivative(current: DQ, voltage: DQ, speed: Scalar, machine: Machine) -> DQ:
-    """Return dI/dt, A/s, at a mechanical ``speed`` (rad/s):
+    """Return dI/dt, A/s, at a mechanical ``speed`` (rad/s).
+
     L di = u - R i - p w J psi, with d psi_d = L_d di_d.
     """
     return PermanentMagnet(*machine, POLE_PAIRS).derivative(current, voltage, speed)
 
 
 def step(current: DQ, voltage: DQ, speed: Scalar, machine: Machine, duration: float) -> DQ:
-    """Return currents ``duration`` s later,
-    under a voltage and a speed that stay constant in rotor coordinates.
+    """Return the currents ``duration`` s later.
+
+    Voltage and speed stay constant in rotor coordinates.
     """
     return rk4(lambda _, present: derivative(present, voltage, speed, machine), current, duration)
 

@@ -35,8 +35,9 @@ def euler(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
 
 
 def exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
-    """Return ``y`` one step later, where dy/dt = A y + b:
-    y + h f + h/2 A (h f) + h/3 A (h/2 A (h f)) + ...
+    """Return ``y`` one step later, where dy/dt = A y + b.
+
+    The series is y + h f + h/2 A (h f) + h/3 A (h/2 A (h f)) + ...
 
     Arguments as of :func:`~..runge_kutta.rk4`; the derivative's first one is not used.
     """

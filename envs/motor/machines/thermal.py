@@ -1,5 +1,4 @@
-"""Temperatures of a machine by a lumped-parameter thermal network,
-and their effects on copper and magnets.
+"""Temperatures of a machine by a lumped-parameter network, and their effects on copper and magnets.
 
     coolant --G_c-- stator iron --G_w-- winding
                         |
@@ -35,8 +34,9 @@ def resistance(at_room: Scalar, winding: Scalar) -> Scalar:
 
 
 def magnet_flux(at_room: Scalar, magnets: Scalar) -> Scalar:
-    """Return the flux of magnets, V s, at a temperature in degrees Celsius;
-    cooled magnets regain what they lost.
+    """Return the flux of magnets, V s, at a temperature in degrees Celsius.
+
+    Cooled magnets regain what they lost.
     """
     return at_room * (1 + MAGNETS * (magnets - ROOM))
 
@@ -81,8 +81,9 @@ class Network(NamedTuple):
         )
 
     def steady(self, copper: Scalar, iron: Scalar) -> Temperatures:
-        """Return the temperatures that constant losses,
-        W, lead to: all heat leaves through the coolant.
+        """Return the temperatures that constant losses, W, lead to.
+
+        All heat leaves through the coolant.
         """
         stator = self.coolant + (copper + iron) / self.iron_to_coolant
         return Temperatures(

@@ -1,5 +1,6 @@
-"""Actuators: actions drive the converters by voltages or by switch states,
-with interlocking or without.
+"""Actuators: actions drive the converters by voltages or by switch states.
+
+Both may have interlocking.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ class Voltages:
         """Fraction of a period for which a leg's switches are both off"""
 
     def space(self, box: Callable[..., spaces.Box]) -> spaces.Space[Any]:
-        """Return the action space, from the converters' lowest voltages
-        to their highest; ``box`` makes it.
+        """Return the action space, from the converters' lowest voltages to their highest.
+
+        ``box`` makes it.
         """
         return box([self.plant.lowest] * self.width, [1] * self.width)
 
@@ -130,9 +132,7 @@ class SwitchStates(Voltages):
         return self.plant.switched(choice, electrical, angle)
 
     def apply(self, choice: Any, state: Any, angle: Scalar, moved: Moved) -> Any:
-        """Hold the legs where diodes take them while they are interlocked,
-        then in the switch state.
-        """
+        """Hold the legs where diodes take them while interlocked, then in the switch state."""
         legs = tuple(leg.astype(self.dtype) for leg in self.plant.legs(choice))
         if self.share:
             currents = self.plant.leg_currents(state.electrical, state.angle)

@@ -1,5 +1,6 @@
-"""Explain a drive's observations and actions entry by entry,
-from the names that plants give to their quantities.
+"""Explanations of a drive's observations and actions, component by component.
+
+They follow from the names that plants give to their quantities.
 
 A name is a kind (``i`` current, ``u`` voltage, ``psi`` flux linkage) and a place: ``i_sd`` is the
 stator's current along the d axis.
@@ -63,8 +64,9 @@ def electrical(name: str, machine: str) -> str:
 
 
 def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
-    """Describe the measured electrical quantities,
-    then the speed; ``error``: added to each meaning.
+    """Describe the measured electrical quantities, then the speed.
+
+    ``error`` is added to each meaning.
     """
     flux = {"psi_r": (plant.nominal_flux, "V s")} if isinstance(plant, SCIM) else {}
     entries = [
@@ -80,8 +82,9 @@ def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
 def energy(
     quantities: Mapping[str, np.ndarray], voltages: tuple[str, ...], period: float
 ) -> float | None:
-    """Return the energy that converters gave to a machine,
-    J, from recorded quantities; None where they do not tell.
+    """Return the energy that converters gave to a machine, J, from recorded quantities.
+
+    Return None where the quantities do not tell it.
 
     A vector of d and q is of constant amplitude, so its power is 3/2 of the product. A step's
     voltage is seen after the step, and its current is the mean of before and after.
@@ -113,8 +116,9 @@ def turning(plant: Plant) -> list[Component]:
 
 
 def legs(plant: Plant) -> list[tuple[str, str]]:
-    """Return name and meaning of each leg of the converters,
-    from a switch state's lowest bit to its highest.
+    """Return name and meaning of each leg of the converters, in the order of a switch state's bits.
+
+    The lowest bit is first.
     """
     pairs = []
     for fed, states in plant.converters:

@@ -31,8 +31,9 @@ class Instruments:
         return ()
 
     def ahead(self, memory: Any, first_speed: Scalar, last_speed: Scalar) -> Any:
-        """Return the memory one period later,
-        in which the speed (rad/s) went from ``before`` to ``after``.
+        """Return the memory one period later.
+
+        The speed (rad/s) went from ``first_speed`` to ``last_speed`` in it.
         """
         return memory
 

@@ -1,5 +1,6 @@
-"""The converters' direct-current link: its voltage is nominal,
-or varies with a supply of its own.
+"""The converters' direct-current link.
+
+Its voltage is nominal, or varies with a supply of its own.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class IdealLink(Part):
         return ()
 
     def machine_voltage(self, voltage: Any, link: Any) -> Any:
-        """Return the machine's voltage, V, from that on a nominal link;
-        ``link``: as by :meth:`voltage`.
+        """Return the machine's voltage, V, from that on a nominal link.
+
+        ``link`` is what :meth:`voltage` returns.
         """
         return voltage
 

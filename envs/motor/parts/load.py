@@ -24,8 +24,9 @@ HOISTED = 0.3
 DISTURBANCE, DISTURBED = 0.1, 0.02
 """Ornstein-Uhlenbeck load: deviation by half the torque's range, and time constant, s."""
 STEPPED, BETWEEN = 0.2, 0.05
-"""Load that jumps: its largest torque by half the torque's range,
-and the mean time between jumps, s.
+"""Load that jumps: its largest torque, and the mean time between jumps, s.
+
+The torque is in parts of half the torque's range.
 """
 SINUS = SHAPES["sinus"]
 
@@ -42,8 +43,9 @@ class Bench(Part):
         self.design = design
 
     def sample(self, u: jax.Array, split: jax.Array) -> tuple[Any, Scalar]:
-        """Return the load and the speed at the start, rad/s;
-        ``u``: uniform draws, the last four its own.
+        """Return the load and the speed at the start, rad/s.
+
+        ``u`` are uniform numbers, of which the last four belong to the load.
         """
         return ConstantSpeed(), alternating_bands(u[-1], split, *self.design.goal.speeds, BANDS)
 
@@ -172,9 +174,7 @@ class Stepped(Friction):
     def acceleration(
         self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar
     ) -> Scalar:
-        """Return the acceleration by the machine's torque minus friction
-        and the torque of the load.
-        """
+        """Return the acceleration by the machine's torque minus friction and load."""
         return super().acceleration(load, memory, speed, torque - memory, inertia)
 
     def ahead(self, memory: Any, key: jax.Array) -> Scalar:
@@ -226,9 +226,7 @@ class RecordedLoad(Friction):
     def acceleration(
         self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar
     ) -> Scalar:
-        """Return the acceleration by the machine's torque minus friction
-        and the record's torque at this step.
-        """
+        """Return the acceleration by the machine's torque minus friction and recorded torque."""
         against = jnp.asarray(self.table)[load.row + memory]
         return super().acceleration(load, memory, speed, torque - against, inertia)
 

@@ -31,26 +31,30 @@ class Quantity(abc.ABC):
         """Return the values, in :attr:`unit`."""
 
     def estimated(self, measured: list[Scalar]) -> list[Scalar]:
-        """Return what instruments show,
-        with all that nobody measures computed by the data sheet's machine.
+        """Return what instruments show.
+
+        The data sheet's machine computes what nobody measures.
         """
         return measured
 
     def read(self, measured: list[Scalar], values: Values, errors: jax.Array) -> Values:
-        """Return the values that instruments show; ``errors``:
-        of each in ``measured``, and one more.
+        """Return the values that instruments show.
+
+        ``errors`` holds an error of each value in ``measured``, and one more.
         """
         return (values[0] + errors[-1] * self.goal.scale,)
 
     def steepest(self, fastest: float) -> float:
-        """Return the change in each continuous step that a drive keeps up;
-        ``fastest``: of a set point's moves.
+        """Return the change in each continuous step that a drive keeps up.
+
+        ``fastest`` is the change of a set point's moves.
         """
         return fastest
 
     def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
-        """Return the first set points; ``away``:
-        how far those of a loaded shaft are from where it is.
+        """Return the first set points.
+
+        ``away`` is how far those of a loaded shaft are from where it is.
         """
         return anywhere
 
@@ -59,8 +63,9 @@ class Quantity(abc.ABC):
         return setpoint
 
     def joint_range(self) -> tuple[KeyFigure, ...]:
-        """Return what :meth:`attainable` keeps within bounds,
-        beside the range of each set point.
+        """Return the joint ranges that :meth:`attainable` keeps.
+
+        They hold beside the range of each set point.
         """
         return ()
 
@@ -141,8 +146,9 @@ class Torque(Quantity):
         return (machine.torque(electrical),)
 
     def estimated(self, measured: list[Scalar]) -> list[Scalar]:
-        """Replace the torque by that of the data sheet's machine
-        at the measured currents and flux.
+        """Replace the torque by that of the data sheet's machine.
+
+        It follows from the measured currents and flux.
         """
         electrical = self.plant.electrical_of(tuple(measured[: len(self.plant.measured_names)]))
         return [*measured[:-1], self.plant.nominal.torque(electrical) * (1 / self.goal.scale)]

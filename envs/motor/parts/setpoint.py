@@ -284,8 +284,9 @@ class Recorded(SetPoint):
         self.table = table
 
     def pace(self, unit: Scalar, split: Scalar) -> Scalar:
-        """Return the first row; training episodes lie in the first half
-        of the record, test episodes in the second.
+        """Return the first row of the record.
+
+        Training episodes lie in its first half, test episodes in the second.
         """
         return begin_in_record(unit, split, len(self.table), self.horizon + 1).astype(
             self.table.dtype
