@@ -1,5 +1,6 @@
-"""The data sheet of a drive as constants that a context may set,
-and the plant and goals that follow from it.
+"""The data sheet of a drive as constants that a context may set.
+
+The plant and the goals follow from it.
 
 Goals of another machine are those of the shipped one in other units: torques by the torque of the
 nominal current, speeds by the speed up to which the voltage holds that current, or by the speed
@@ -48,8 +49,9 @@ _PARAMETERS = {
 _SHORTEST = 1e-6
 """s: shortest period; no controller is faster"""
 _MAX_CHANGE = 2.0
-"""Largest part of the current limit by which full voltage may move a current
-in a period (shipped: up to 1.5).
+"""Largest change of a current in a period by full voltage, in parts of the current limit.
+
+The shipped drives reach 1.5.
 """
 
 

@@ -49,16 +49,18 @@ class DirectCurrent(Plant):
         return self.terminals(*(self.unit * share for share in applied))
 
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """Return the voltage between the legs of each converter,
-        or from its only leg to the link's lower end.
+        """Return the voltage of each converter.
+
+        It is measured between the legs, or from the only leg to the link's lower end.
         """
         if self.converter.legs == 2:
             legs = tuple(legs[i] - legs[i + 1] for i in range(0, len(legs), 2))
         return self.voltage(legs, electrical, angle)
 
     def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
-        """Keep the average of a single leg between the link's ends:
-        its diodes conduct to one of them.
+        """Keep the average of a single leg between the link's ends.
+
+        Its diodes conduct to one of them.
         """
         if self.converter.legs == 2:
             return super().interlocked(applied, electrical, angle, share)
@@ -94,8 +96,9 @@ class DirectCurrent(Plant):
         return tuple(jnp.maximum(share, self.lowest) for share in action)
 
     def attainable(self, goal: Goal, kind: str) -> Goal:
-        """Limit the goal to fast forward speeds,
-        where the induced voltage lowers currents, and to possible signs.
+        """Limit the goal to fast forward speeds and to possible signs.
+
+        At fast speeds the induced voltage lowers currents.
         """
         if self.lowest < 0:
             return goal
@@ -180,8 +183,9 @@ class SeriesDc(DirectCurrent):
 
 
 class ShuntDc(DirectCurrent):
-    """Shunt wound. Only the armature's current is controlled;
-    the field's current follows the voltage slowly.
+    """A shunt-wound machine, of which only the armature's current is controlled.
+
+    The field's current follows the voltage slowly.
 
     Below R_e / L' (235 rad/s) the field decays unless armature current raises the voltage; its
     direction never turns, so torque goes one way.
@@ -231,8 +235,7 @@ class ShuntDc(DirectCurrent):
         return (torque / (self.nominal.rotation_inductance * field),)
 
     def speed_torques(self, electrical: Any) -> tuple[Scalar, Scalar]:
-        """Return what the nominal current makes with the present field,
-        and its opposite if the current reverses.
+        """Return the torques that the nominal current of either sign makes with the present field.
 
         The torque task has smaller ones that any field can make, of one sign. A controller that
         kept to them could not brake.

@@ -60,8 +60,9 @@ class SCIM(ThreePhase):
         return length, flux.alpha * per, flux.beta * per
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
-        """Return the direction of the rotor's flux:
-        the stator's switches meet it, not the rotor.
+        """Return the direction of the rotor's flux.
+
+        The stator's switches depend on it, and not on the rotor's angle.
         """
         return self.field(electrical)[1:]
 
@@ -90,15 +91,17 @@ class SCIM(ThreePhase):
         )
 
     def _ahead_of(self, d: Scalar, q: Scalar, cos: Scalar, sin: Scalar) -> AlphaBeta:
-        """Return a current, A, in the stator's coordinates;
-        it is measured along and across a direction.
+        """Return a current, A, in the stator's coordinates.
+
+        ``d`` and ``q`` are its parts along and across a direction, in parts of the limit.
         """
         limit = self.current_limit
         return AlphaBeta((cos * d - sin * q) * limit, (sin * d + cos * q) * limit)
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Turn the voltage with the field's angle at the start of a step,
-        then hold it in the stator's coordinates.
+        """Turn the voltage with the field's angle at the start of a step.
+
+        It then stays constant in the stator's coordinates.
         """
         return self._short_circuited(
             self.turned(DQ(self.unit * applied[0], self.unit * applied[1]), electrical)
@@ -207,8 +210,9 @@ class DFIM(SCIM, Coupled):
         )
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
-        """Return the directions of the rotor's flux and
-        of the rotor, whose switches turn with it.
+        """Return the directions of the rotor's flux and of the rotor.
+
+        The rotor's switches turn with the rotor.
         """
         return *self.field(electrical)[1:], jnp.cos(angle), jnp.sin(angle)
 
@@ -243,8 +247,9 @@ class DFIM(SCIM, Coupled):
         return *within_unit_circle(action[0], action[1]), *within_unit_circle(action[2], action[3])
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Turn voltages with the field's angle at the start of a step,
-        then hold them in the stator's coordinates.
+        """Turn the voltages with the field's angle at the start of a step.
+
+        They then stay constant in the stator's coordinates.
         """
         stator = DQ(self.unit * applied[0], self.unit * applied[1])
         rotor = DQ(self.unit * applied[2], self.unit * applied[3])
@@ -278,8 +283,9 @@ class DFIM(SCIM, Coupled):
         return stator, stator, rotor, rotor
 
     def inductances(self) -> tuple[float, ...]:
-        """Return the inductances of the free currents:
-        each winding's own along the flux, transient across it.
+        """Return the inductances of the free currents.
+
+        Along the flux it is each winding's own, across it the transient one.
         """
         machine = self.nominal
         return (
@@ -289,16 +295,18 @@ class DFIM(SCIM, Coupled):
         )
 
     def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """Let the windings change each other's current along the flux;
-        u_rq changes no free current.
+        """Let the windings change each other's current along the flux.
+
+        The voltage u_rq changes no free current.
         """
         d, q, rotor_d = super().changing(errors, period, speed)
         mutual = self.nominal.mutual_inductance / period
         return d + mutual * errors[2], q, rotor_d + mutual * errors[0], 0.0 * q
 
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """Return the voltages in a field that turns half as fast as the rotor,
-        so that both bridges bear the same.
+        """Return the voltages in a field that turns half as fast as the rotor.
+
+        So both bridges give the same voltage.
         """
         half, machine = 0.5 * self.pole_pairs * speed, self.nominal
         stator = self.to_field(electrical.current, electrical)
@@ -311,8 +319,6 @@ class DFIM(SCIM, Coupled):
         return -half * linked.q, half * linked.d, 0.0 * speed, -half * self.field(electrical)[0]
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the torque's current at the present flux;
-        the magnetising currents are constant.
-        """
+        """Return the torque's current at the present flux, and constant magnetising currents."""
         magnetising, i_q = super().currents_for(torque, electrical)
         return magnetising, i_q, magnetising

@@ -30,8 +30,9 @@ class Base(NamedTuple):
     torque: float
     """N m, by the nominal current"""
     speed: float
-    """rad/s: up to it the converter's voltage holds the nominal current;
-    below zero if it never does
+    """Speed up to which the converter's voltage holds the nominal current, rad/s.
+
+    It is below zero if the voltage never holds it.
     """
     current_rate: float
     """A/s, by full voltage at standstill"""
@@ -60,16 +61,18 @@ class Plant(abc.ABC):
     voltages: tuple[str, ...]
     """Names of the parts of a continuous action."""
     converters: tuple[tuple[str, int], ...]
-    """Circuit and number of switch states of each converter;
-    the drive's state counts the first one's fastest.
+    """Circuit and number of switch states of each converter.
+
+    The drive's state counts those of the first converter fastest.
     """
     lowest: float = -1.0
     """Lowest value of each part of a continuous action."""
     pole_pairs: float = 0
     """Electrical divided by mechanical angle; zero if no angle matters."""
     fixed: bool = False
-    """True if a continuous voltage stays constant in the stator's coordinates,
-    so that the rotor's angle matters.
+    """True if a continuous voltage stays constant in the stator's coordinates.
+
+    The rotor's angle matters then.
     """
     turning: int = 0
     """Angles that the effect of a switch state depends on."""
@@ -99,20 +102,23 @@ class Plant(abc.ABC):
 
     @abc.abstractmethod
     def measured(self, electrical: Any) -> Values:
-        """Return the quantities of ``measured_names``:
-        currents by the limit, others by their nominal value.
+        """Return the quantities of ``measured_names``.
+
+        Currents are in parts of the limit, others in parts of their nominal value.
         """
 
     @abc.abstractmethod
     def electrical_of(self, measured: Values, directions: Values = ()) -> Any:
-        """Invert :meth:`measured`; ``directions``:
-        of an induction machine's flux, as by :meth:`directions`.
+        """Invert :meth:`measured`.
+
+        ``directions`` are those of an induction machine's flux, as :meth:`directions` returns them.
         """
 
     @abc.abstractmethod
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Return the machine's voltage, V,
-        for a continuous action within the converter's limits.
+        """Return the machine's voltage, V, for a continuous action.
+
+        The action is within the converter's limits.
         """
 
     @property
@@ -126,8 +132,9 @@ class Plant(abc.ABC):
 
     @abc.abstractmethod
     def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """Return the machine's voltage, V, of legs at these parts
-        of the link's voltage; ``angle``: electrical, rad.
+        """Return the machine's voltage, V, of legs at these parts of the link's voltage.
+
+        ``angle`` is electrical, in rad.
         """
 
     @abc.abstractmethod
@@ -135,8 +142,9 @@ class Plant(abc.ABC):
         """Return the current out of each leg, A; ``angle``: electrical, rad."""
 
     def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
-        """Return the voltage of :meth:`voltage` if both switches
-        of every leg are off for a share of the period.
+        """Return the voltage of :meth:`voltage` less what interlocking loses.
+
+        Both switches of every leg are off for ``share`` of the period.
         """
         lost = interlocking.lost(self.leg_currents(electrical, angle), share)
         nothing = self.across((0.0,) * len(lost), electrical, angle)
@@ -149,8 +157,9 @@ class Plant(abc.ABC):
         return electrical
 
     def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
-        """Return the machine's voltage, V, of a switch state:
-        constant over a step, which is short.
+        """Return the machine's voltage, V, of a switch state.
+
+        It is constant over a step, which is short.
         """
         return self.across(self.legs(state), electrical, angle)
 
@@ -173,14 +182,16 @@ class Plant(abc.ABC):
 
     @abc.abstractmethod
     def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """Return the voltage, V, that each loop must overcome beyond resistance
-        and inductance, by the data sheet.
+        """Return the voltage, V, that each loop must overcome beyond resistance and inductance.
+
+        It follows from the data sheet.
         """
 
     @abc.abstractmethod
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return currents, A, that make a torque (N m) with little loss,
-        on the data sheet's machine.
+        """Return currents, A, that make a torque (N m) with little loss.
+
+        They are those of the data sheet's machine.
         """
 
     def speed_torques(self, electrical: Any) -> tuple[Scalar, Scalar] | None:
@@ -210,8 +221,9 @@ class Plant(abc.ABC):
         )
 
     def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """Return the voltage, V, that removes errors (A)
-        in a period (s) with the data sheet's inductances.
+        """Return the voltage, V, that removes errors (A) in a period (s).
+
+        It follows from the data sheet's inductances.
         """
         return tuple(
             inductance / period * error
@@ -219,14 +231,16 @@ class Plant(abc.ABC):
         )
 
     def together(self, changing: Values, holding: Values) -> Values:
-        """Return the changing voltages, V,
-        that a controller may request besides those that hold the currents.
+        """Return the changing voltages, V, that a controller may request.
+
+        It requests them besides the voltages that hold the currents.
         """
         return changing
 
     def waiting(self, lacking: Values) -> Values:
-        """Return the lack of voltage, in parts of a unit,
-        that stops each integrator; ``lacking``: each converter's.
+        """Return the lack of voltage that stops each integrator, in parts of a unit.
+
+        ``lacking`` is the lack of each converter.
         """
         return lacking
 
@@ -239,8 +253,9 @@ class Plant(abc.ABC):
         return action
 
     def attainable(self, goal: Goal, kind: str) -> Goal:
-        """Return the machine's goal of a kind (``current``, ...),
-        or as much of it as the converter can follow.
+        """Return the machine's goal of a kind (``current``, ...).
+
+        It is reduced to what the converter can follow.
         """
         return goal
 

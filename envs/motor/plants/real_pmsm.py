@@ -1,5 +1,6 @@
-"""A permanent-magnet synchronous machine that saturates,
-loses power in its iron and gets warm, on its inverter.
+"""A permanent-magnet synchronous machine that saturates, loses power in its iron and gets warm.
+
+It is fed by an inverter.
 
     d psi / dt = u - R(T_w) i - p w J psi,  i = i(psi, T_m),  T_shaft = 3/2 p (psi_d i_q - psi_q
     i_d) - T_iron
@@ -125,8 +126,9 @@ class RealPermanentMagnet(NamedTuple):
     def heated(
         self, electrical: Warm, next_flux: DQ, current: DQ, speed: Scalar, duration: Scalar
     ) -> Warm:
-        """Return the flux ``after``, its ``current``,
-        and the temperatures after this many seconds of their losses.
+        """Return the state with this flux and current after ``duration`` s of losses.
+
+        The losses warm the machine.
         """
         copper = self.copper_losses(current, electrical.winding)
         iron = self.iron_torque(next_flux, speed) * speed
@@ -162,15 +164,17 @@ class RealPMSM(PMSM):
 
     @property
     def nominal_map(self) -> Saturation:
-        """Flux map of the data sheet, with magnets at 80 degrees Celsius,
-        the middle of their range.
+        """Flux map of the data sheet, with magnets at 80 degrees Celsius.
+
+        That is the middle of their range.
         """
         return self.nominal.flux_map(80.0)
 
     @cached_property
     def table(self) -> tuple[np.ndarray, DQ]:
-        """Return torques, N m, and the d and q current,
-        A, of the most torque by each of ``AMPLITUDES``; on host.
+        """Return the largest torque of each current of ``AMPLITUDES``, N m, with its d and q, A.
+
+        It is computed on the host.
         """
         angle = np.linspace(0, 0.5 * np.pi, 2001)[:, None]
         current = DQ(-AMPLITUDES * np.sin(angle), AMPLITUDES * np.cos(angle))
@@ -179,8 +183,9 @@ class RealPMSM(PMSM):
         return torque[best], DQ(current.d[best], current.q[best])
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the currents of maximum torque per ampere
-        on the data sheet's flux map, from a table.
+        """Return the currents of maximum torque per ampere on the data sheet's flux map.
+
+        They come from a table.
         """
         torques, currents = self.table
         size = jnp.abs(torque)

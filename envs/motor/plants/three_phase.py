@@ -1,5 +1,6 @@
-"""Three-phase machines on two-level bridges:
-parts common to all, and the synchronous ones, one of them of six phases.
+"""Three-phase machines on two-level bridges: what all share, and the synchronous ones.
+
+One of these has six phases.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ def within_unit_circle(d: Scalar, q: Scalar) -> tuple[Scalar, Scalar]:
 
 
 class ThreePhase(Plant):
-    """Properties that three-phase machines share:
-    two voltages in field coordinates within a circle.
+    """Properties that three-phase machines share: two voltages within a circle.
+
+    The voltages are in field coordinates.
     """
 
     currents: tuple[str, ...] = ("i_d", "i_q")
@@ -69,8 +71,9 @@ class ThreePhase(Plant):
         return clarke(self.terminals(legs))
 
     def terminals(self, legs: Values) -> Phases:
-        """Return the voltages, V, of a bridge's phases against the link's middle;
-        the first leg is phase c's.
+        """Return the voltages, V, of a bridge's phases against the link's middle.
+
+        The first leg is phase c's.
         """
         c, b, a = legs
         return Phases(self.link * (a - 0.5), self.link * (b - 0.5), self.link * (c - 0.5))
@@ -126,8 +129,7 @@ class Coupled(ThreePhase):
 
 
 def room(voltages: Iterable[tuple[Values, Values]]) -> Scalar:
-    """Return the largest share of a change, up to one,
-    for which each converter's voltage is within its limit.
+    """Return the largest share of a change, up to one, that each converter's voltage allows.
 
     The share solves |holding + share changing| = 1, so too large a current may use the whole range
     on its way back.
@@ -223,8 +225,9 @@ class PMSM(Synchronous):
         return -electric * linked.q, electric * linked.d
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the currents of maximum torque per ampere
-        (Morimoto et al. 1990, doi:10.1109/28.60058, eq. 9).
+        """Return the currents of maximum torque per ampere.
+
+        Source: Morimoto et al. 1990, doi:10.1109/28.60058, eq. 9.
 
         i_d of an i_q is closed form; the i_q of a torque by Newton's method, from the side where
         the torque is convex.
@@ -267,7 +270,8 @@ class SynRM(Synchronous):
         )
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return |i_q| = i_d, the least current for a torque;
+        """Return |i_q| = i_d, the least current for a torque.
+
         i_d is never small, so that torque responds quickly.
         """
         constant = 1.5 * self.pole_pairs * (self.nominal.inductance_d - self.nominal.inductance_q)
@@ -348,8 +352,9 @@ class EESM(Synchronous, Coupled):
         return self.nominal.inductance_d, self.nominal.inductance_q, self.nominal.field_inductance
 
     def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """Let d axis and field change each other's flux,
-        and add half of what the rotor's turning adds on the way.
+        """Let d axis and field change each other's flux.
+
+        Half of what the rotor's turning adds on the way is added.
         """
         d, q, field = super().changing(errors, period, speed)
         mutual = self.nominal.mutual_inductance / period
@@ -365,8 +370,9 @@ class EESM(Synchronous, Coupled):
         return -electric * machine.inductance_q * electrical.q, electric * linked, 0.0 * speed
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the least losses, 3/2 R (i_d^2 + i_q^2) + r_e i_e^2,
-        in closed form; i_q at the present flux.
+        """Return the currents of least losses, with i_q at the present flux.
+
+        The losses are 3/2 R (i_d^2 + i_q^2) + r_e i_e^2, and their least is in closed form.
 
         With the flux psi = l_m i_e + (L_d - L_q) i_d they are least where i_d / i_e = (L_d - L_q) 2
         r_e / (3 R l_m), and then where the losses of i_d and i_e equal those of i_q.
@@ -391,8 +397,9 @@ class EESM(Synchronous, Coupled):
         )
 
     def currents_within(self, period: float, torque: Scalar, electrical: Any) -> Values:
-        """Take i_q at the flux of one period later, which full voltage bounds:
-        at the present one a rise overshoots.
+        """Take i_q at the flux of one period later, which full voltage bounds.
+
+        At the present flux a rise overshoots.
         """
         d, _, field = self.currents_for(torque, electrical)
         present_turn = self._turned_by(electrical.d, electrical.field)
@@ -410,16 +417,15 @@ class EESM(Synchronous, Coupled):
         return machine.mutual_inductance * field + (machine.inductance_d - machine.inductance_q) * d
 
     def _across(self, torque: Scalar, flux: Scalar) -> Scalar:
-        """Return i_q, A, for a torque at a flux (V s),
-        or at that of the least field if it is more.
-        """
+        """Return i_q, A, for a torque at a flux (V s), at least that of the least field."""
         flux = jnp.maximum(flux, self.nominal.mutual_inductance * self.MIN_FIELD)
         return jnp.clip(torque / (1.5 * self.pole_pairs * flux), -self.MAX_FIELD, self.MAX_FIELD)
 
 
 class SixPhasePMSM(Synchronous):
-    """A machine with permanent magnets and two three-phase windings,
-    each with a bridge on a 60 V link.
+    """A machine with permanent magnets and two three-phase windings.
+
+    Each winding has a bridge on a 60 V link.
 
     The peer's 300 V would move the x and y currents beyond their limit within its step of 0.1 ms;
     on 60 V the machine reaches its nominal 150 A up to 150 rad/s.

@@ -1,5 +1,6 @@
-"""Voltages of power-electronic converters in parts of the link's:
-averaged over a period (duty), or by switch states.
+"""Voltages of power-electronic converters in parts of the link's.
+
+They are averaged over a period (duty), or given by switch states.
 
 Ideal switches, no dead time. Source: Mohan, Undeland & Robbins, Power Electronics (2003), chapters
 7 and 8; switch states are numbered as in gym-electric-motor 3.0.3.
@@ -23,8 +24,9 @@ class Converter(NamedTuple):
     lowest: float
     """Its lowest voltage in parts of the link's; the highest is 1"""
     reverses: bool
-    """True if current flows both ways; otherwise it stops at zero,
-    and the voltage is the machine's induced one
+    """True if current flows both ways.
+
+    Otherwise it stops at zero, and the voltage is then the machine's induced one.
     """
 
 
@@ -33,18 +35,22 @@ CONVERTERS = {
     "2qc": Converter(1, 0.0, True),
     "1qc": Converter(1, 0.0, False),
 }
-"""Converters by their names in ``card.choices``:
-H bridge; half bridge; switch above and diode below (buck).
+"""Converters by their names in ``card.choices``.
+
+They are an H bridge, a half bridge, and a buck converter: a switch above and a diode below.
 """
 
 FOUR_QUADRANT_STATES = (0.0, 1.0, -1.0, 0.0)
-"""Voltage of a four-quadrant converter (H bridge) by switch state:
-both low, forward, backward, both high.
+"""Voltage of a four-quadrant converter (H bridge) by switch state.
+
+The states are both low, forward, backward, and both high.
 """
 
 BRIDGE_STATES = tuple(tuple((state >> bit & 1) - 0.5 for bit in (2, 1, 0)) for state in range(8))
-"""Voltages of phases a, b, c of a three-phase bridge (B6) by switch state, against the link's
-middle: +-1/2. The highest bit is phase a's switch: 0 and 7 are the two zero vectors.
+"""Voltages of phases a, b, c of a three-phase bridge (B6) by switch state.
+
+They are +-1/2, against the link's middle. The highest bit is phase a's switch: 0 and 7 are the two
+zero vectors.
 """
 
 

@@ -116,8 +116,9 @@ class MainsOfThreePhases(Rectifier):
     """Six pulses a turn."""
 
     def source(self, phase: Scalar) -> Scalar:
-        """Return the highest phase less the lowest:
-        a sixth of a turn about each peak of a cosine.
+        """Return the highest phase less the lowest.
+
+        It is a sixth of a turn about each peak of a cosine.
         """
         sixths = 6 * phase
         return (math.pi / 3) * jnp.cos((math.pi / 3) * (sixths - jnp.floor(sixths + 0.5)))

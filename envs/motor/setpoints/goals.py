@@ -37,8 +37,9 @@ class Goal(NamedTuple):
     friction: Polynomial = Polynomial()
     """Friction of the load in speed control, at the middle of its tolerance"""
     jump: float = 0.0
-    """rad/s or rad: largest distance of the first set point of a speed or position;
-    half of it with switch states
+    """Largest distance of the first set point of a speed or position, rad/s or rad.
+
+    With switch states it is half of this.
     """
 
 

@@ -42,8 +42,9 @@ _STEPS = {
     ("SixPhasePMSM", "speed"): 1000,
     ("SCIM", "speed"): 1000,
 }
-"""Horizons by switch states that are not 500 steps:
-50 ms for speeds, 5 ms for currents with a field's among them.
+"""Horizons by switch states that are not 500 steps.
+
+Speeds get 50 ms, and currents 5 ms if a field's is among them.
 """
 
 

@@ -1,5 +1,6 @@
-"""Control the torque of a permanent-magnet machine whose magnets lose flux during the episode,
-without a torque sensor.
+"""Control the torque of a machine whose permanent magnets lose flux during the episode.
+
+It has no torque sensor.
 
 The task is that of ``drive.py`` except for this table. The lost flux shows only in the voltage that
 the magnets still induce, so at standstill it cannot be seen at all.

@@ -1,5 +1,6 @@
-"""Control currents, torque, speed or position of an electric drive
-by the voltages or switch states of its converter.
+"""Control currents, torque, speed or position of an electric drive.
+
+The actions are voltages or switch states of its converter.
 
 This is the task of every machine: ``card.settings`` names the machine (``plants/catalogue.py``),
 the goal and the control. One step of the episode is one Runge-Kutta step of the machine's equations
@@ -177,15 +178,14 @@ class State(NamedTuple):
     speed: Scalar
     """rad/s"""
     angle: Scalar
-    """rad: the rotor's electrical angle;
-    for position control the shaft's own, with full turns counted
+    """Electrical angle of the rotor, rad.
+
+    For position control it is the shaft's own, with full turns counted.
     """
     setpoint: Values
     """A, N m, rad/s or rad"""
     applied: Values
-    """Choice of the last step: voltages in parts of the largest,
-    or the state of each switch as 0 or 1
-    """
+    """Choice of the last step: voltages in parts of the largest, or each switch as 0 or 1"""
     memories: Memories = Memories()
 
 
@@ -236,9 +236,7 @@ class Drive(Task[Params, State]):
         self.reward_space = self.box(0 - penalty, self.context_values.weight("tracking"))
 
     def _read_data_sheet(self, card: TaskCard) -> OwnConstants:
-        """Put the machine and the goals of a context's data sheet
-        in place of the task's; return its constants.
-        """
+        """Set the machine and the goals by a context's data sheet, and return its constants."""
         if not card.context:
             return OwnConstants(card, TERMS)
         constants = (*data_sheet.constants(self.plant, self.goals[self.kind].period), *TERMS)
@@ -248,8 +246,7 @@ class Drive(Task[Params, State]):
         return OwnConstants(card, constants)
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the machine's data sheet, its limits,
-        the period, and the weights of the reward's terms.
+        """Return the data sheet, its limits, the period, and the weights of the reward's terms.
 
         Special drives have none that may be set.
         """
@@ -259,8 +256,9 @@ class Drive(Task[Params, State]):
         return (*sheet, *self.context_values.present(TERMS)) if sheet else ()
 
     def series(self) -> tuple[Series, ...]:
-        """Return what is to be followed, within the goal's range,
-        and the load's torque; both at the drive's period.
+        """Return the series of set points and of the load's torque, at the drive's period.
+
+        Set points are within the goal's range.
         """
         if not self.constants():
             return ()
@@ -323,9 +321,7 @@ class Drive(Task[Params, State]):
         return record.values().astype(self.dtype)
 
     def chosen_plant(self, plant: Plant) -> Plant:
-        """Return the controlled plant: the machine's,
-        or another plant that a subclass puts in its place.
-        """
+        """Return the controlled plant: the machine's, or one that a subclass puts in its place."""
         return plant
 
     def chosen_goal(self, goal: Goal) -> Goal:
@@ -353,9 +349,7 @@ class Drive(Task[Params, State]):
     # -- an episode --------------------------------------------------------------------------------
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Return a machine within its tolerances,
-        at a speed or with a load in the bands of the split.
-        """
+        """Sample a machine within its tolerances, and a speed or load in the bands of the split."""
         nominal, tolerance = self.plant.nominal, self.plant.tolerance
         u = self.uniform(key, len(nominal) + 4)
         machine = type(nominal)(
@@ -408,8 +402,9 @@ class Drive(Task[Params, State]):
         return next_state._replace(setpoint=self.quantity.attainable(setpoint), memories=memories)
 
     def driven(self, state: State, applied: Any, params: Params) -> State:
-        """Return the drive one period later; ``applied``:
-        voltages that the converters give, or a switch state.
+        """Return the drive one period later.
+
+        ``applied`` are voltages that the converters give, or a switch state.
         """
         return self.actuator.apply(
             applied,
@@ -548,8 +543,7 @@ class Drive(Task[Params, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return a reward for the quantities' distance
-        from the set points that the action was chosen for.
+        """Return a reward for the distance from the set points that the action was chosen for.
 
         A price of the cost is taken off where a context asks for it.
         """

@@ -1,5 +1,6 @@
-"""Control the torque of a permanent-magnet machine with little loss:
-tracking and efficiency are two objectives.
+"""Control the torque of a permanent-magnet machine with little loss.
+
+Tracking and efficiency are two objectives.
 
 The drive is that of ``real.py`` except for this table: saturated, aged, with losses in copper and
 iron. It turns up to twice as fast. There the least copper losses are not the least losses, because

@@ -1,5 +1,4 @@
-"""Control the torque of a permanent-magnet machine
-when one of its phases breaks during the episode.
+"""Control the torque of a permanent-magnet machine of which a phase breaks during the episode.
 
 The task is that of ``drive.py`` except for this table. The machine's neutral point is connected
 (``machines/open_phase.py``), so two phases can still make any torque: with currents sqrt(3) times
@@ -142,8 +141,9 @@ class FaultyDrive(Drive):
         return super().initial(key, params)._replace(angle=2 * math.pi * (unit - 0.5))
 
     def moved(self, state: State, voltage: Phases, params: Params, duration: float) -> State:
-        """Return the drive ``duration`` s later,
-        in coordinates along the phase that may break; then it may.
+        """Return the drive ``duration`` s later, at whose end the phase may break.
+
+        It is integrated in coordinates along that phase.
         """
         machine, electrical = params.machine, state.electrical
         driving, speed = from_phase(voltage, machine.phase), state.speed

@@ -67,8 +67,9 @@ The voltage moves i_q by 14 A a step at most.
 HALVING_ERROR = 0.05 * pmsm.NOMINAL_CURRENT
 """A: the error at which a component's reward is one half, and below which it counts as tracked."""
 OVERSHOOT = 1.5
-"""A single step beyond the current limit adds
-at most 145 A (d axis, smallest inductance, highest speed).
+"""Bound of the observed currents, in parts of the current limit.
+
+A single step beyond the limit adds at most 145 A (d axis, smallest inductance, highest speed).
 """
 ROUNDING = 1e-5
 """Rounding by which normalised voltages and set points on their circle may pass it."""
@@ -166,9 +167,7 @@ class PMSMCurrent(Task[Params, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return a reward for the currents' distance
-        from the set points that the action was chosen for.
-        """
+        """Return a reward for the distance from the set points that the action was chosen for."""
         error_d = jnp.abs(next_state.current.d - state.setpoint.d)
         error_q = jnp.abs(next_state.current.q - state.setpoint.q)
         return 0.5 * HALVING_ERROR * (1 / (HALVING_ERROR + error_d) + 1 / (HALVING_ERROR + error_q))
@@ -268,8 +267,10 @@ class PMSMCurrent(Task[Params, State]):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the plane of currents: limit (black),
-        set points' half disc (grey), set point (green), current (red).
+        """Draw the plane of currents.
+
+        It shows the limit (black), the set points' half disc (grey), the set point (green) and the
+        current (red).
         """
         size, _, _ = self.picture_shape
         image = Image.new("RGB", (size, size), "white")
@@ -298,9 +299,7 @@ class PMSMCurrent(Task[Params, State]):
 
 
 def make(card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:
-    """Make this file's task, or the general drive
-    if the card chooses a part that this task lacks.
-    """
+    """Make this file's task, or the general drive for a part that this task lacks."""
     plain = all(card.settings[name] == allowed[0] for name, allowed in card.choices.items())
     kind: type[Task[Any, Any]] = PMSMCurrent if plain else Drive
     return kind(card, difficulty=difficulty, dtype=dtype)

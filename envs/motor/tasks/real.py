@@ -60,8 +60,9 @@ class OverTemperature(Limit):
         return state.electrical.winding > TRIP
 
     def cost(self, state: State) -> Values:
-        """Return the excess over the permissible temperature,
-        in parts of what is left to the limit.
+        """Return the excess over the permissible temperature.
+
+        It is in parts of the distance from there to the limit.
         """
         return (
             jnp.maximum(state.electrical.winding - PERMISSIBLE, 0) * (1 / (TRIP - PERMISSIBLE)),
@@ -114,8 +115,9 @@ class RealDrive(Drive):
         )
 
     def moved(self, state: State, voltage: DQ, params: Params, duration: float) -> State:
-        """Return flux and speed ``duration`` s later
-        at the temperatures of the beginning; then update these.
+        """Return flux and speed ``duration`` s later, then update the temperatures.
+
+        They are constant while the flux is integrated.
         """
         machine, electrical = params.machine, state.electrical
         iron = machine.flux_map(electrical.magnets)

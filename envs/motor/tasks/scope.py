@@ -1,5 +1,6 @@
-"""A picture of a drive: the plane of its currents where it has one,
-and a gauge for every controlled quantity.
+"""A picture of a drive: the plane of its currents, and a gauge for every controlled quantity.
+
+Some drives have no such plane.
 """
 
 from __future__ import annotations

@@ -107,8 +107,9 @@ class Sensorless(Drive):
         )
 
     def privileged(self, state: State, params: Params) -> jax.Array:
-        """Show the speed, by its limit;
-        of a three-phase machine also cosine and sine of the electrical angle.
+        """Show the speed in parts of its limit.
+
+        A three-phase machine also shows cosine and sine of the electrical angle.
         """
         turning = (jnp.cos(state.angle), jnp.sin(state.angle)) if len(self.axes) > 1 else ()
         return self.stack(state.speed * (1 / self.plant.speed_limit), *turning)
@@ -158,8 +159,9 @@ class SensorlessPMSM(Sensorless):
         return current.alpha * per, current.beta * per
 
     def moved(self, state: State, voltage: AlphaBeta, params: Params, duration: float) -> State:
-        """Return currents, speed and angle ``duration`` s later:
-        the rotor turns under a voltage that does not.
+        """Return currents, speed and angle ``duration`` s later.
+
+        The rotor turns under a voltage that does not.
         """
         machine = params.machine
 

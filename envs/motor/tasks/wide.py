@@ -1,5 +1,6 @@
-"""Control the speed of a drive far beyond the speed at which its voltage runs out:
-starts, reversals and load steps.
+"""Control the speed of a drive far beyond the speed at which its voltage runs out.
+
+An episode has starts, reversals and load steps.
 
 The task is that of ``drive.py`` except for this table. Up to its base speed the voltage holds the
 nominal current at maximum torque per ampere (PMSM 253 rad/s, SynRM 142, SCIM 353). Beyond it a
@@ -37,8 +38,9 @@ class Wide(NamedTuple):
     """rad/s, of a set point"""
     friction: Polynomial
     slope: float
-    """Steepest slope of a set point by the acceleration
-    of the largest torque with the largest inertia
+    """Steepest slope of a set point, in parts of a steady acceleration.
+
+    That is the acceleration of the largest torque with the largest inertia.
     """
 
 
