@@ -1,5 +1,6 @@
-"""Synthetic weather of several climates against closed forms:
-means, daily amplitude, spells, correlation, wind.
+"""Synthetic weather of several climates against closed forms.
+
+Tested are means, daily amplitude, spells, correlation and wind.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ def skies(climate: Climate, count: int, steps: int = 0) -> tuple[Sky, Sky]:
 
 @pytest.mark.parametrize("name", CLIMATES)
 def test_mean_and_amplitude_of_a_year_and_a_day(name: str) -> None:
-    """The season's cosine averages out over a year,
-    the day's over a day; half the range of a clear day is given.
+    """The season's cosine averages out over a year, and the day's over a day.
+
+    Half the range of a clear day is given.
     """
     climate, clear = CLIMATES[name], Sky(-30.0, 0.0, 0.0, 0.0, np.bool_(False))
     half_hours = STEP * np.arange(365 * 48)
@@ -66,8 +68,9 @@ def test_mean_and_amplitude_of_a_year_and_a_day(name: str) -> None:
 
 @pytest.mark.parametrize("name", CLIMATES)
 def test_spells_are_a_stationary_markov_chain(name: str) -> None:
-    """Part of the time that is unsettled, and the chain's correlation after a day:
-    exp(-t (1/fair + 1/unsettled)).
+    """Check the part of the time that is unsettled, and the chain's correlation after a day.
+
+    The correlation is exp(-t (1/fair + 1/unsettled)).
     """
     climate, count = CLIMATES[name], 20_000
     first, later = skies(climate, count, 48)
@@ -121,8 +124,9 @@ def test_daily_means_spread_as_said() -> None:
 
 
 def test_climates_differ_as_places_do() -> None:
-    """Global radiation of a year, kWh/m2, roughly that of solar atlases:
-    De Bilt, Almeria, Beijing, Helsinki.
+    """Global radiation of a year, kWh/m2, is roughly that of solar atlases.
+
+    The places are De Bilt, Almeria, Beijing and Helsinki.
     """
     yearly_radiation = {}
     for name, climate in CLIMATES.items():

@@ -1,5 +1,6 @@
-"""Weather files of EnergyPlus: hours where the format's dictionary puts them,
-energy kept, bad rows refused.
+"""Weather files of EnergyPlus.
+
+Hours lie where the format's dictionary puts them, energy is kept, and bad rows are refused.
 """
 
 from __future__ import annotations

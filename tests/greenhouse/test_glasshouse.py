@@ -1,5 +1,6 @@
-"""Tomato crop and glasshouse against published definitions,
-an implicit solver, and balances over a whole season.
+"""Tomato crop and glasshouse against published definitions, an implicit solver, and balances.
+
+Balances are those of a whole season.
 """
 
 from __future__ import annotations
@@ -163,8 +164,9 @@ def random_case(rng: np.random.Generator) -> tuple[House, Control, Outside]:
 
 @cache
 def truths() -> tuple[Any, np.ndarray]:
-    """Return cases, and their states after half an hour
-    by an implicit method at tight tolerance.
+    """Return cases, and their states after half an hour.
+
+    The states come from an implicit method at tight tolerance.
     """
     rng, cases, ends = np.random.default_rng(1), [], []
     for _ in range(8):
@@ -226,16 +228,18 @@ def test_derivative_equals_the_papers_equations() -> None:
 
 
 def test_stiff_steps_agree_with_an_implicit_solver() -> None:
-    """degC, mg/m3, Pa, degC, mg/m2 (four), degC day,
-    degC, mg/m2: after half an hour anywhere in the task's range.
+    """Steps of half an hour are accurate anywhere in the task's range.
+
+    The units are degC, mg/m3, Pa, degC, mg/m2 (four), degC day, degC and mg/m2.
     """
     worst = np.abs(errors(round(STEP / glasshouse.SUBSTEP))).max(0)
     assert (worst < [0.02, 0.1, 1, 0.01, 10, 10, 0.1, 0.1, 1e-3, 1e-3, 0.1]).all(), worst
 
 
 def test_order_of_convergence_is_four() -> None:
-    """At night, on a way without kinks:
-    the sign of condensation and the limits of the stomata do not change.
+    """Take a night without kinks.
+
+    The sign of condensation and the limits of the stomata do not change in it.
     """
     crop = Crop(15e3, 150e3, 90e3, 60e3, 1500.0, 20.0)
     air = Air(20.0, 1100.0, 1700.0, 45.0)
@@ -258,8 +262,9 @@ def test_order_of_convergence_is_four() -> None:
 
 
 def test_below_the_compensation_point_nothing_is_assimilated() -> None:
-    """The published formula gains there:
-    its numerator and its photorespiration are negative together.
+    """The published formula gains there, because two of its terms are negative together.
+
+    They are its numerator and its photorespiration.
     """
     for ppm in (0.0, 20.0, 45.0):
         crop = Crop(1e4, 1e5, 9e4, 5e4, 1500.0, 20.0)
@@ -273,8 +278,9 @@ def test_below_the_compensation_point_nothing_is_assimilated() -> None:
 
 @cache
 def season() -> tuple[House, House, dict[str, np.ndarray]]:
-    """Return the states before and after 200 days from 11 December, and what flowed between, by set
-    points of 20/18, of 20/18 without carbon dioxide, and of 17/15 degC.
+    """Return the states before and after 200 days from 11 December, and what flowed between.
+
+    The set points are 20/18 degC, 20/18 degC without carbon dioxide, and 17/15 degC.
     """
     warm = np.array([20.0, 20.0, 17.0])
     cold = np.array([18.0, 18.0, 15.0])
@@ -335,8 +341,9 @@ def season() -> tuple[House, House, dict[str, np.ndarray]]:
 
 
 def test_season_of_another_implementation() -> None:
-    """Fresh tomatoes (kg/m2), heat (MJ/m2) and carbon dioxide (kg/m2),
-    by a midpoint method of 60 s in NumPy.
+    """Compare fresh tomatoes (kg/m2), heat (MJ/m2) and carbon dioxide (kg/m2).
+
+    The other implementation is a midpoint method of 60 s in NumPy.
 
     How it started and when it switched between day and night was not recorded; hence the
     tolerances.
@@ -383,8 +390,9 @@ def test_heat_vapour_and_carbon_dioxide_close_over_a_season() -> None:
 
 
 def test_constant_climates_of_another_implementation() -> None:
-    """Fresh tomatoes of 180 days, kg/m2: temperature,
-    ppm, W/m2 of absorbed light in the hours of light.
+    """Compare fresh tomatoes of 180 days, kg/m2.
+
+    They depend on temperature, ppm, and W/m2 of absorbed light in the hours of light.
     """
     cases = np.array(
         [[20.0, 800, 100, 16], [20.0, 400, 100, 16], [24.0, 800, 100, 16], [18.0, 800, 60, 12]]

@@ -1,5 +1,6 @@
-"""Lettuce with ``peer_compat=True`` against whole seasons
-that lettuce-greenhouse-gym 0.1.3 (Apache-2.0) played.
+"""Lettuce with ``peer_compat=True`` against whole seasons of lettuce-greenhouse-gym 0.1.3.
+
+The peer's licence is Apache-2.0.
 
 The weather is a formula, so that anybody may repeat the peer's seasons; they were played once with
 its own environment, its default settings, and open-loop actions.

@@ -1,5 +1,6 @@
-"""The tomato task: money and constraints by hand,
-contexts, records, and a grower who beats simpler players.
+"""The tomato task: money and constraints by hand, contexts, records, and a grower.
+
+The grower beats simpler players.
 """
 
 from __future__ import annotations
@@ -176,8 +177,9 @@ def test_grower_beats_every_constant_setting(task: Any) -> None:
 
 
 def test_losing_the_crop_to_keep_the_limit_does_not_pay(task: Any) -> None:
-    """A grower who does not mind damp air breaks the limit,
-    and loses the crop at the best moment before that.
+    """A grower who does not mind damp air breaks the limit.
+
+    Losing the crop at the best moment before that does not pay.
     """
     grower, limit = TomatoGrower(damp=100.0), task.card.constraint.limit
 

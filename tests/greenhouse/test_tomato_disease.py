@@ -1,5 +1,6 @@
-"""Grey mould on tomatoes: the published response,
-spread against SciPy, what rots, what is seen, drying pays.
+"""Grey mould on tomatoes: the response, its spread, what rots, and what is seen.
+
+The response is the published one, the spread is compared with SciPy, and drying pays.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ def task() -> Any:
 
 
 def test_growth_is_the_published_response() -> None:
-    """Gropin model 37 as its script states it,
-    on the grid of that script; drops on the leaves count as damp.
+    """Growth is Gropin model 37 as its script states it, on the grid of that script.
+
+    Drops on the leaves count as damp.
     """
     t, activity = np.meshgrid(np.linspace(7.007, 24.975, 21), np.linspace(0.9009, 0.984, 21))
     with jax.enable_x64(True):
@@ -58,9 +60,7 @@ def test_growth_is_the_published_response() -> None:
 
 
 def test_mould_spreads_and_rots_as_two_populations() -> None:
-    """Integrate what is infected and what is healthy as masses,
-    by SciPy, over 20 days of some air.
-    """
+    """Integrate infected and healthy parts as masses, by SciPy, over 20 days of some air."""
     air, days = (18.0, 88.0), 20
     rate = SPREAD * float(growth(*air))
 
@@ -80,8 +80,9 @@ def test_mould_spreads_and_rots_as_two_populations() -> None:
 
 @pytest.fixture(scope="module")
 def season(task: Any) -> tuple[np.ndarray, ...]:
-    """Ten days of a large crop, with an outbreak of 0.95 % on the fifth,
-    beside the same days without mould.
+    """Play ten days of a large crop with an outbreak, and the same days without mould.
+
+    The outbreak infects 0.95 % on the fifth day.
     """
     plain = card("Tomato-v0").build()
 

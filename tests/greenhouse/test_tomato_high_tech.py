@@ -1,5 +1,6 @@
-"""High-tech glasshouse against published definitions,
-a stiff solver and balances; money; nothing cheap pays.
+"""High-tech glasshouse against published definitions, a stiff solver and balances.
+
+Money is computed by hand, and nothing cheap pays.
 """
 
 from __future__ import annotations
@@ -145,8 +146,9 @@ def after_half_an_hour(case: Any, tolerance: float) -> np.ndarray:
 
 
 def random_case(rng: np.random.Generator) -> Any:
-    """Draw a state and its conditions from the whole range of the task,
-    screen and lamps just switched.
+    """Sample a state and its conditions from the whole range of the task.
+
+    Screen and lamps have just switched.
     """
     t, outside = rng.uniform(8, 34), rng.uniform(-10, 28)
     crop = Crop(*rng.uniform([2e3, 300, 5e3, 2e3, 0, 15], [2e4, 2.8e5, 9.8e4, 1e5, 2500, 25]))
@@ -180,8 +182,9 @@ def test_slopes_are_those_of_greenlight(case: Any, published: Any) -> None:
 
 
 def test_steps_agree_with_radau() -> None:
-    """degC, mg/m3, Pa, kg/m2: half an hour after a jump of all devices,
-    anywhere in the task's range.
+    """Half an hour after a jump of all devices is accurate, anywhere in the task's range.
+
+    The units are degC, mg/m3, Pa and kg/m2.
     """
     rng = np.random.default_rng(1)
     worst = np.zeros(25)
@@ -202,8 +205,9 @@ def test_steps_agree_with_radau() -> None:
     ("screen", "counts", "order"), [(1.0, (320, 640, 1280), 4), (0.0, (20, 40, 80), 2)]
 )
 def test_order_of_convergence(screen: float, counts: tuple[int, ...], order: int) -> None:
-    """Four while a step is short beside the fastest decay,
-    as under a closed screen; two where air mixes faster.
+    """The order is four while a step is short beside the fastest decay, as under a closed screen.
+
+    It is two where air mixes faster.
     """
     now, setting, outside = NIGHT
     setting = setting._replace(screen=screen, vents=0.0, lamps=0.0)
@@ -329,8 +333,10 @@ def start(task: Any) -> Any:
 
 
 def test_reward_by_hand(task: Any, start: Any) -> None:
-    """60 W/m2 of boiler give 3.42 mg/(m2 s) of carbon dioxide,
-    of 5 dosed; half of the lamps; 0.5 kg/m2 of water.
+    """Compute a reward with boiler, dosing, lamps and irrigation by hand.
+
+    60 W/m2 of boiler give 3.42 mg/(m2 s) of carbon dioxide, of 5 dosed. Lamps are at one half, and
+    0.5 kg/m2 of water flow.
     """
     state, params = start
     devices = state.equipment.applied._replace(lamps=0.5, boiler=0.4, irrigation=0.5)
@@ -348,8 +354,9 @@ def test_reward_by_hand(task: Any, start: Any) -> None:
 
 
 def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
-    """Charging costs nothing until the heat is used,
-    and emptying the store costs as much as burning.
+    """Charging costs nothing until the heat is used.
+
+    Emptying the store costs as much as burning.
     """
     state, params = start
 
@@ -380,8 +387,9 @@ def step(task: Any) -> Any:
 
 
 def test_what_is_used_is_counted(task: Any, start: Any, step: Any) -> None:
-    """Half an hour with 60 W/m2 of boiler, 30 of pipes and half of the rest,
-    then one with nothing: the tank cools.
+    """Count half an hour with the devices on, and one without, in which the tank cools.
+
+    The boiler gives 60 W/m2, the pipes 30, and the rest is at one half.
     """
     state, params = start
     levels = {"heating": 0.2, "dosing": 1.0, "lamps": 0.5, "boiler": 0.4, "irrigation": 0.5}
@@ -423,8 +431,9 @@ def priced(electricity: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def lit(task: Any, start: Any, step: Any) -> Any:
-    """Return the states of a day with random settings,
-    from the first on, and the lamps' kWh/m2 of each step.
+    """Return the states of a day with random settings, and the lamps' kWh/m2 of each step.
+
+    The first state is included.
     """
     states, params = [start[0]], start[1]
     actions = np.random.default_rng(0).uniform(0, 1, (DAY, 7)).astype(np.float32)
@@ -453,8 +462,9 @@ def test_entries_are_those_of_the_components(task: Any) -> None:
 
 
 def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any) -> None:
-    """An hour's price holds for two steps; below 0 the grower is paid;
-    twice the price is twice the cost.
+    """An hour's price holds for two steps, and below 0 the grower is paid.
+
+    Twice the price is twice the cost.
     """
     (states, used), params = lit, start[1]._replace(row=np.int32(FIRST))
     hourly, twice = priced(DAY_AHEAD), priced(2 * DAY_AHEAD)
@@ -512,8 +522,9 @@ def test_a_price_is_given_once() -> None:
 
 
 def test_without_the_devices_it_is_nearly_the_house_of_tomato(task: Any) -> None:
-    """Ten days of the same weather, heat and vents,
-    screen open: only sky and soil make it colder.
+    """Over ten days of the same weather, heat and vents, only sky and soil make it colder.
+
+    The screen is open.
     """
     plain = card("Tomato-v0").build()
 
@@ -556,8 +567,9 @@ class Overruled(NamedTuple):
 
 
 def profits(task: Any, players: list[Overruled], seeds: list[int], steps: int) -> np.ndarray:
-    """Return the mean profit of each player,
-    all side by side in one program; what is lost earns nothing more.
+    """Return the mean profit of each player, all side by side in one program.
+
+    A lost crop earns nothing more.
     """
 
     def season(player: Overruled, key: Any) -> Any:

@@ -1,5 +1,6 @@
-"""The drives: dynamics against SciPy, set points,
-rewards, ends, contexts, and their reference player.
+"""The drives: dynamics, set points, rewards, ends, contexts, and their reference player.
+
+The dynamics are compared with SciPy.
 """
 
 from __future__ import annotations
@@ -141,8 +142,9 @@ def test_reference_player_tracks_and_never_trips(drive: TaskCard) -> None:
 
 @pytest.mark.parametrize("drive", MEASURED, ids=card_name)
 def test_reference_player_leaves_no_steady_error(drive: TaskCard) -> None:
-    """Set points that stand still, on a machine that is
-    not the data sheet's; noise has a mean of zero.
+    """Set points stand still, on a machine that is not the data sheet's.
+
+    Noise has a mean of zero.
     """
     task: Any = drive.build()
     player = Cascade.for_task(task)
@@ -188,8 +190,9 @@ def test_reference_player_leaves_no_steady_error(drive: TaskCard) -> None:
     ],
 )
 def test_reference_player_hardly_overshoots(name: str) -> None:
-    """Steps over a third of the range, for which voltages do not suffice:
-    a tenth of the step at most, in any context.
+    """Overshoot is at most a tenth of a step over a third of the range, in any context.
+
+    Voltages do not suffice for such steps.
 
     Also where windings of one flux share their voltages.
     """
@@ -301,8 +304,9 @@ def test_currents_of_the_excited_machine_lose_least() -> None:
 
 
 def test_doubly_fed_machine_is_seen_from_its_rotor_s_flux() -> None:
-    """Currents that the controller asks for make the torque;
-    stator and rotor voltages turn with the field.
+    """Currents that the controller asks for make the torque.
+
+    Stator and rotor voltages turn with the field.
     """
     plant, turned = DFIM(), np.exp(2.1j)
     d, q, rotor_d = (
@@ -474,8 +478,10 @@ def test_words_and_picture(drive: TaskCard) -> None:
 
 
 class Comparators(eqx.Module):
-    """A rule of two comparators for the shunt-wound machine:
-    full voltage towards a current, that towards the speed.
+    """A rule of two comparators for the shunt-wound machine.
+
+    One gives full voltage towards a current, the other chooses that current by the error of the
+    speed.
     """
 
     task: Any = eqx.field(static=True)

@@ -1,5 +1,6 @@
-"""Industrial drives: the delay by shifted commands,
-the encoder by counting, the torque by the machine's equation.
+"""Industrial drives: delay, encoder and torque.
+
+They are compared with shifted commands, counting, and the machine's equation.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ def test_conditions_choose_the_id() -> None:
 
 
 def test_commands_take_effect_one_period_later() -> None:
-    """The plain drive under the commands shifted by hand,
-    operation by operation: equal to the bit.
+    """The plain drive under commands shifted by hand is equal to the bit.
+
+    It is compared operation by operation.
     """
     plain: Any = card("PMSMSpeed-v0").build()
     late: Any = card("PMSMSpeedIndustrial-v0").build()
@@ -69,8 +71,9 @@ def test_commands_take_effect_one_period_later() -> None:
 
 
 def test_speed_is_a_difference_of_counts() -> None:
-    """At constant speed the edges up to step n are floor(start + n w T N / 2 pi);
-    the shown speed is whole counts.
+    """At constant speed the edges up to step n are floor(start + n w T N / 2 pi).
+
+    The shown speed is whole counts.
     """
     task: Any = card("PMSMTorqueIndustrial-v0").build(dtype="float64")
     at = [component.name for component in task.observation_components()].index("speed")
@@ -92,8 +95,9 @@ def test_speed_is_a_difference_of_counts() -> None:
 
 
 def test_torque_is_estimated_from_the_shown_currents() -> None:
-    """3/2 p (psi + (L_d - L_q) i_d) i_q of the data sheet;
-    the machine's own torque is another one.
+    """It is 3/2 p (psi + (L_d - L_q) i_d) i_q of the data sheet.
+
+    The machine's own torque is another one.
     """
     task: Any = card("PMSMTorqueIndustrial-v0").build(dtype="float64")
     episode = first(task)
@@ -113,8 +117,9 @@ def test_torque_is_estimated_from_the_shown_currents() -> None:
 
 @pytest.mark.parametrize("machine", PLANTS)
 def test_measurements_tell_the_electrical_state(machine: str) -> None:
-    """Measured quantities of the state that they tell are themselves,
-    in the flux's direction where there is one.
+    """The state that measured quantities tell has these same measured quantities.
+
+    Where there is a flux, they are in its direction.
     """
     plant = PLANTS[machine]()
     with jax.enable_x64(True):
@@ -156,8 +161,9 @@ def test_exact_instruments_show_the_state(name: str) -> None:
 
 @pytest.mark.parametrize("name", IDS)
 def test_reference_player_needs_the_observation_only(name: str) -> None:
-    """It never trips, and ends near its set point;
-    only a torque that nobody measures is missed now and then.
+    """The player never trips, and ends near its set point.
+
+    Only a torque that nobody measures is missed now and then.
     """
     task: Any = card(name).build()
     player: Any = reference_player(task)

@@ -51,8 +51,9 @@ def test_ornstein_uhlenbeck_is_stationary_with_its_correlation() -> None:
 
 
 def test_one_long_step_of_ornstein_uhlenbeck_is_many_short_ones() -> None:
-    """Variance that is left of a known value,
-    in closed form s^2 (1 - e^(-2t/T)), whatever the step.
+    """The variance that is left of a known value has the closed form s^2 (1 - e^(-2t/T)).
+
+    It holds for any step.
     """
     rng = np.random.default_rng(1)
     for steps in (1, 10):
@@ -64,8 +65,9 @@ def test_one_long_step_of_ornstein_uhlenbeck_is_many_short_ones() -> None:
 
 
 def test_a_drive_under_random_torque_slows_by_it() -> None:
-    """One step with no current: the change of speed beside
-    that under friction alone is -T h / J.
+    """The change of speed beside that under friction alone is -T h / J.
+
+    It is taken over one step with no current.
     """
     task: Any = card("PermExDcSpeed-v0", load="ornstein-uhlenbeck").build(dtype="float64")
     episode = first(task)
@@ -91,8 +93,9 @@ def test_a_drive_under_random_torque_slows_by_it() -> None:
 
 
 def test_a_bench_moves_its_speed_along_a_sine_within_its_range() -> None:
-    """The exact sine of what was drawn, at every step;
-    within the bounds, and no faster than half of the torque.
+    """The speed is the exact sine that was sampled, at every step.
+
+    It stays within the bounds, and is no faster than half of the torque allows.
     """
     task: Any = card("PMSMTorque-v0", load="profile").build(dtype="float64")
     low, high = task.goal.speeds
@@ -126,8 +129,9 @@ def test_a_bench_moves_its_speed_along_a_sine_within_its_range() -> None:
     ],
 )
 def test_instruments_err_by_the_given_deviation_and_tell_no_more(name: str) -> None:
-    """Currents and speed of 2,000 looks at one state,
-    and their torque; the error shown is that of what is shown.
+    """Take 2,000 looks at currents and speed of one state, and at their torque.
+
+    The error that is shown is that of the shown value.
     """
     plain: Any = card(name).build(dtype="float64")
     task: Any = card(name, noise="0.01").build(dtype="float64")

@@ -1,5 +1,6 @@
-"""Drives under real conditions: the machine by SciPy,
-its balance of energy, heat, age, and the reference player.
+"""Drives under real conditions: equations, energy, heat, age, and the reference player.
+
+The equations are integrated by SciPy.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ def test_conditions_choose_the_id(name: str) -> None:
 
 @each
 def test_transition_equals_scipy(name: str) -> None:
-    """Equations written out, with temperatures that stand still within a step
-    and are warmed by the losses at its end.
+    """Integrate equations written out.
+
+    Temperatures stand still within a step, and the losses warm them at its end.
 
     One Runge-Kutta step of 0.1 ms leaves less than 1e-5 of the limits.
     """
@@ -124,8 +126,9 @@ def test_transition_equals_scipy(name: str) -> None:
 
 @pytest.mark.usefixtures("float64")
 def test_energy_in_is_mechanical_work_losses_and_field() -> None:
-    """Twenty milliseconds of turning voltages through saturation,
-    integrated by SciPy; all joules accounted for.
+    """Integrate 20 ms of turning voltages through saturation by SciPy.
+
+    All joules are accounted for.
     """
     flux_map = MACHINE.flux_map(80.0)
     speed, winding = 100.0, 120.0
@@ -160,8 +163,9 @@ def test_energy_in_is_mechanical_work_losses_and_field() -> None:
 
 
 def test_table_has_the_most_torque_for_its_currents() -> None:
-    """Beside every entry, currents of equal length
-    and another angle make less; the torque is the table's.
+    """Currents of equal length and another angle than a table entry's make less torque.
+
+    The torque of an entry is the table's.
     """
     plant = RealPMSM()
     torques, currents = plant.table

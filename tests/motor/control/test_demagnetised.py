@@ -1,5 +1,6 @@
-"""A machine whose magnets fail: its equations by SciPy,
-what shows of the loss, and what observing it is worth.
+"""A machine whose magnets fail: its equations by SciPy, and what shows of the loss.
+
+Observing the loss is worth something.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Drives without sensors of speed and angle:
-dynamics in the stator's own coordinates, what is hidden, the observer.
+"""Drives without sensors of speed and angle: dynamics, what is hidden, and the observer.
+
+The dynamics are computed in the stator's own coordinates.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ def test_conditions_choose_the_id(name: str) -> None:
 
 @three_phase
 def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
-    """d psi / dt = u - R i with nothing that turns but the rotor;
-    voltages constant over a step, angles not.
+    """Integrate d psi / dt = u - R i, where nothing but the rotor turns.
+
+    Voltages are constant over a step, and angles are not.
 
     One Runge-Kutta step of 0.1 ms leaves less than 1e-5 of the limits.
     """
@@ -105,9 +107,7 @@ def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
 
 @three_phase
 def test_what_is_hidden_is_not_shown(name: str) -> None:
-    """Another angle and another speed under the same currents of the phases:
-    nothing that is shown differs.
-    """
+    """Another angle and speed under the same currents of the phases show nothing different."""
     task: Any = card(name).build(dtype="float64")
     episode = first(task)
     state, params = episode.state, episode.params
@@ -139,9 +139,10 @@ def test_hidden_speed_of_the_direct_current_machine() -> None:
 
 
 def test_observer_finds_the_rotor() -> None:
-    """On a machine whose currents SciPy gives, in the stator's coordinates: from one step without
-    voltage to angle and speed, through currents that make the machine salient. The rotor turns at a
-    constant speed.
+    """The observer finds angle and speed from one step without voltage.
+
+    SciPy gives the machine's currents in the stator's coordinates, among them currents that make
+    the machine salient. The rotor turns at a constant speed.
     """
     m, speed, period = PermanentMagnet(), 90.0, 1e-4
 

@@ -49,8 +49,9 @@ def run(env: Environment, inputs: np.ndarray) -> np.ndarray:
 
 
 def with_dopri5(env: Environment, inputs: np.ndarray, rtol: float) -> np.ndarray:
-    """The same run with SciPy's dopri5, the peer's integrator,
-    at a relative tolerance (its default is 1e-6).
+    """Return the same run with SciPy's dopri5, the peer's integrator, at a relative tolerance.
+
+    The peer's default tolerance is 1e-6.
     """
     begin, unravel = ravel_pytree(env.initial())
     applied = jax.jit(lambda y, u: env.applied(unravel(y), u))

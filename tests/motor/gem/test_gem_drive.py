@@ -46,8 +46,9 @@ def float64() -> Iterator[None]:
 
 
 def integrator_error(name: str) -> float:
-    """Return the error of the peer's dopri5 over about twenty steps (rtol 1e-6);
-    see ``test_gem_compat.py``.
+    """Return the error of the peer's dopri5 (rtol 1e-6) over about twenty steps.
+
+    ``test_gem_compat.py`` explains it.
     """
     return 1e-7 if "SIXPMSM" in name else 2e-9
 
@@ -60,8 +61,9 @@ def with_setpoints(state: State, values: Any) -> State:
 @pytest.mark.parametrize("drive", DRIVES, ids=[peer_id(drive) for drive in DRIVES])
 @pytest.mark.usefixtures("float64")
 def test_recorded_episodes(drive: Any) -> None:
-    """States, rewards and ends under the peer's set points;
-    and what random play shows is in the space.
+    """States, rewards and ends are the peer's under its set points.
+
+    What random play shows is in the space.
     """
     name = peer_id(drive)
     task: GemDrive = registry.card(drive.id, gem_compat=True).build(dtype="float64")
@@ -186,8 +188,9 @@ def walked(wiener: Wiener, walks: int, steps: int) -> Walk:
 
 
 def test_sub_episodes_of_setpoints() -> None:
-    """Lengths uniform over 500..1999, deviations log-uniform,
-    moves normal, each value one move from the last.
+    """Lengths are uniform over 500..1999, deviations log-uniform, and moves normal.
+
+    Each value is one move from the last.
     """
     wide = Wiener(-1e3, 1e3, 1e-3, 1e-1)
     walks = walked(wide, 200, 12_000)
@@ -219,8 +222,9 @@ def test_setpoints_begin_uniformly_and_stay_within_their_margin() -> None:
 
 
 def test_setpoints_move_in_the_environment() -> None:
-    """Normal moves of the deviation that the state holds,
-    where they are too small to reach the margin.
+    """Moves are normal with the deviation that the state holds.
+
+    They are too small here to reach the margin.
     """
     env = gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)
 

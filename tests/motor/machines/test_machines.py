@@ -1,5 +1,6 @@
-"""Every machine's equations: balance of power,
-steady states by textbook formulas, SciPy; at float64.
+"""Every machine's equations: balance of power, textbook steady states, and SciPy.
+
+All is computed at float64.
 """
 
 from __future__ import annotations
@@ -199,8 +200,9 @@ BALANCES: dict[
 
 @pytest.mark.parametrize("name", BALANCES)
 def test_power_balance(name: str) -> None:
-    """Electrical power in = mechanical + losses + what the inductances store,
-    by differentiating the energy.
+    """Electrical power in is mechanical power, losses, and what the inductances store.
+
+    The stored part comes from differentiating the energy.
 
     In the six-phase machine's x-y plane the coupling by different L_x and L_y moves power, as in
     d-q.
@@ -225,8 +227,9 @@ def test_power_balance(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in BALANCES if name != "DFIM by flux"])
 def test_plants_take_the_power_of_their_machines_and_converters_lose_none(name: str) -> None:
-    """Power at the terminals is that of the balances above, and that of the legs: parts of the
-    link's voltage times the current out of each, whatever the angle.
+    """Power at the terminals is that of the balances above, and that of the legs.
+
+    A leg gives its part of the link's voltage times the current out of it, whatever the angle.
     """
     machine, state, voltage, _, _, input_power = BALANCES[name]
     plant = PLANTS["SixPhasePMSM" if name == "SixPhase" else name]()
@@ -246,8 +249,9 @@ def test_plants_take_the_power_of_their_machines_and_converters_lose_none(name: 
 
 @pytest.mark.parametrize("name", BALANCES)
 def test_runge_kutta_equals_scipy(name: str) -> None:
-    """20 ms under a constant voltage,
-    one step each 0.1 ms cut into four, against DOP853 at 1e-12.
+    """Compare 20 ms under a constant voltage with DOP853 at 1e-12.
+
+    One step each 0.1 ms is cut into four.
     """
     machine, state, voltage, *_ = BALANCES[name]
     flat, unravel = ravel_pytree(jax.tree.map(np.float64, state))
@@ -275,8 +279,9 @@ def test_runge_kutta_equals_scipy(name: str) -> None:
 
 @pytest.mark.parametrize("name", BALANCES)
 def test_runge_kutta_is_of_order_four(name: str) -> None:
-    """Half the step leaves a sixteenth of the error against DOP853,
-    within what the fifth order adds.
+    """Half the step leaves a sixteenth of the error against DOP853.
+
+    The tolerance covers what the fifth order adds.
     """
     machine, state, voltage, *_ = BALANCES[name]
     flat, unravel = ravel_pytree(jax.tree.map(np.float64, state))
@@ -302,8 +307,10 @@ def test_runge_kutta_is_of_order_four(name: str) -> None:
 
 
 def test_torque_and_speed_of_direct_current_machines() -> None:
-    """Steady at U: permanently excited w = U/psi - R T/psi^2;
-    shunt the same with psi = L' U/R_e; series T = L' (U / (R + L' w))^2.
+    """Compare steady speeds at a voltage U with closed forms.
+
+    Permanently excited, w = U/psi - R T/psi^2; shunt, the same with psi = L' U/R_e; series, T = L'
+    (U / (R + L' w))^2.
     """
     magnets, current, u = dc.PermanentlyExcited(), 60.0, 48.0
     torque = magnets.torque(Armature(current))
@@ -329,8 +336,9 @@ def test_torque_and_speed_of_direct_current_machines() -> None:
 
 
 def test_torque_and_slip_of_the_induction_machine() -> None:
-    """Steady under 50 Hz against the equivalent circuit:
-    phasors of stator and rotor loops at the slip.
+    """A steady state under 50 Hz is that of the equivalent circuit.
+
+    It has phasors of stator and rotor loops at the slip.
     """
     machine, amplitude, pulsation = Induction(), 200.0, 2 * np.pi * 50
     for slip in (0.02, 0.1, 0.5, 1.0):
@@ -363,9 +371,10 @@ def test_torque_and_slip_of_the_induction_machine() -> None:
 
 
 def test_doubly_fed_machine_at_any_slip() -> None:
-    """Steady under 50 Hz at the stator and the slip's frequency at the rotor, by the equivalent
-    circuit with both voltages; the power over the air gap divides into (1 - s) at the shaft and s
-    at the slip rings.
+    """A steady state under 50 Hz and the slip's frequency is that of the equivalent circuit.
+
+    The circuit has both voltages. The power over the air gap divides into (1 - s) at the shaft and
+    s at the slip rings.
     """
     machine = DOUBLY_FED
     stator_voltage = 200.0
@@ -417,9 +426,10 @@ def test_both_forms_of_the_doubly_fed_machine_agree() -> None:
 
 
 def test_six_phases_turn_in_steady_state() -> None:
-    """Six sinusoidal phases, 30 degrees apart by windings, hold the currents that phasors say: each
-    winding sees u = (R + j p w L) i + j p w psi where the axes are alike, and the torque is 3 p psi
-    i_q.
+    """Six sinusoidal phases hold the currents that phasors give.
+
+    The phases are 30 degrees apart by windings. Each winding sees u = (R + j p w L) i + j p w psi
+    where the axes are alike, and the torque is 3 p psi i_q.
     """
     machine = synchronous.SixPhase(inductance_q=125e-6)
     pulsation = machine.pole_pairs * SPEED
@@ -457,8 +467,9 @@ def test_excited_machine_in_steady_state() -> None:
 
 
 def test_excited_machine_of_the_peer_is_impossible() -> None:
-    """Its d axis runs away without any voltage;
-    with the coupling reduced as the docstring says it decays.
+    """The d axis of the peer's machine runs away without any voltage.
+
+    With the coupling reduced as the docstring says it decays.
     """
     peer = synchronous.ExternallyExcited()
     possible = peer._replace(mutual_inductance=peer.mutual_inductance / np.sqrt(1.5))
@@ -480,8 +491,9 @@ def test_most_torque_for_a_current() -> None:
 
 
 def test_frames() -> None:
-    """Transformations undo each other; the amplitude is kept;
-    six phases have their textbook angles.
+    """Transformations undo each other, and keep the amplitude.
+
+    Six phases have their textbook angles.
     """
     angle, amplitude, at = 0.7, 3.0, 1.9
     phases = Phases(*(amplitude * np.cos(at - np.array([0, 2, 4]) * np.pi / 3)))
@@ -515,8 +527,9 @@ def test_switch_states() -> None:
 
 
 def test_load() -> None:
-    """A coasting rotor: Coulomb friction brakes evenly,
-    then stops it with the breakaway time; the bench holds.
+    """Coulomb friction brakes a coasting rotor evenly, then stops it with the breakaway time.
+
+    The bench holds its speed.
     """
     load, rotor = Polynomial(coulomb=0.3, inertia=1e-3), 2e-3
     assert load.acceleration(50.0, 0.0, rotor) == pytest.approx(-0.3 / 3e-3)

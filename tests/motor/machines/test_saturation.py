@@ -1,5 +1,6 @@
-"""The flux map of a saturated machine: a field that conserves energy,
-its inverse, and its linear limit.
+"""The flux map of a saturated machine.
+
+Its field conserves energy, and has an inverse and a linear limit.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ def test_reciprocity_and_stiffness_by_differences() -> None:
 
 
 def test_no_work_around_a_cycle_of_fluxes() -> None:
-    """The trapezoidal rule is exact to rounding for a smooth periodic path;
-    this one stays clear of the axes.
+    """The trapezoidal rule is exact to rounding for a smooth periodic path.
+
+    This one stays clear of the axes.
     """
     turn = np.linspace(0, 2 * np.pi, 4097)
     flux = DQ(0.06 + 0.05 * np.cos(turn), 0.08 + 0.07 * np.sin(turn))
@@ -79,8 +81,9 @@ def test_small_currents_see_the_linear_machine() -> None:
 
 
 def test_nominal_current_saturates() -> None:
-    """As the machine's maps are described: L_q to two thirds or less,
-    and a tenth of the magnets' flux with it.
+    """L_q falls to two thirds or less, and a tenth of the magnets' flux goes with it.
+
+    The machine's maps are described so.
     """
     flux = MAP.flux(DQ(0.0, 240.0))
     assert 0.5e-3 < flux.q / 240 < 0.8e-3

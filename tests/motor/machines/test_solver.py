@@ -31,8 +31,10 @@ def augmented(rate: Any, size: int) -> np.ndarray:
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_one_step_of_every_machine(name: str) -> None:
-    """At its highest speed under its largest voltage: exact to 1e-12 of the limits' size, Euler to
-    rounding; and the matrix is small enough for the number of terms.
+    """The step is exact to 1e-12 of the limits' size, and Euler's to rounding.
+
+    Each machine is at its highest speed under its largest voltage. The matrix is small enough for
+    the number of terms.
     """
     plant, goal = PLANTS[name](), GOALS[name, "current"]
     rng = np.random.default_rng(0)

@@ -1,5 +1,6 @@
-"""Converters of one and two quadrants:
-currents against exponentials cut off at zero, diodes by hand, circuits.
+"""Converters of one and two quadrants.
+
+Currents are compared with exponentials cut off at zero, diodes by hand, and circuits.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def relaxed(current: float, volts: float, duration: float, episode: Any) -> floa
     "name", ["PermExDcCurrent-v0?converter=1qc", "PermExDcCurrentFinite-v0?converter=1qc"]
 )
 def test_one_quadrant_is_an_exponential_that_ends_at_zero(name: str) -> None:
-    """Signs stay constant under constant voltage,
-    so the diode's cut is the larger of it and zero; no less.
+    """The diode cuts the current to the larger of the exponential and zero.
+
+    Signs stay constant under constant voltage, so that is exact.
     """
     task, episode = start_episode(name)
     with precision(task):
@@ -62,8 +64,9 @@ def test_one_quadrant_is_an_exponential_that_ends_at_zero(name: str) -> None:
 
 
 def test_one_quadrant_shunt_machines_have_one_circuit_while_the_line_is_blocked() -> None:
-    """Armature and field in series then:
-    (L_a + L_e) di/dt = (L' w - R_a - R_e) i; torque brakes.
+    """Armature and field are then in series: (L_a + L_e) di/dt = (L' w - R_a - R_e) i.
+
+    The torque brakes.
     """
     task, episode = start_episode("ShuntDcTorque-v0?converter=1qc")
     machine, speed = episode.params.machine, episode.state.speed
@@ -100,8 +103,9 @@ def test_two_quadrants_have_no_negative_voltage_but_both_currents() -> None:
 
 
 def test_an_interlocked_half_bridge_follows_its_diodes() -> None:
-    """While both switches are off, a current out of the leg takes the lower diode,
-    one into it the upper one.
+    """While both switches are off, a current out of the leg takes the lower diode.
+
+    One into it takes the upper diode.
     """
     task, episode = start_episode("PermExDcCurrentFinite-v0?converter=2qc&interlocking=0.03")
     assert task.action_space == gymnasium.spaces.Discrete(2)
@@ -121,8 +125,9 @@ def test_an_interlocked_half_bridge_follows_its_diodes() -> None:
 
 
 def test_goals_and_actions_are_within_the_quadrants() -> None:
-    """Every choice keeps its quadrants: no negative voltage,
-    forward speeds, no negative set point by one quadrant.
+    """Every choice keeps its quadrants.
+
+    With one quadrant no voltage and no set point is negative, and speeds are forward.
     """
     choices = [
         (drive.id, converter)

@@ -1,5 +1,6 @@
-"""Interlocked and delayed converters: against diodes by hand,
-exponentials, Fourier, and the drive without delay.
+"""Interlocked and delayed converters.
+
+They are compared with diodes by hand, exponentials, Fourier, and the drive without delay.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def first(task: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["PermExDcCurrentFinite-v0"])
 def test_an_interlocked_bridge_follows_its_diodes(name: str) -> None:
-    """All pairs of switch states and both directions of the current,
-    against the exponentials of R and L.
+    """Compare all pairs of switch states and both directions of the current.
+
+    They follow the exponentials of R and L.
 
     A leg that changes its end is at the lower one while current flows out of it and at the upper
     one while it flows into it; then at the new one.
@@ -68,8 +70,9 @@ def test_an_interlocked_bridge_follows_its_diodes(name: str) -> None:
 
 
 def test_averaged_interlocking_of_a_bridge_is_a_square_wave_against_the_current() -> None:
-    """Over a turn a bridge loses 4/pi t/T U of fundamental along the current,
-    its first Fourier coefficient.
+    """Over a turn a bridge loses 4/pi t/T U of fundamental along the current.
+
+    That is the first Fourier coefficient.
     """
     plant, share, current = PMSM(), 0.03, DQ(-70.0, 120.0)
     with jax.enable_x64(True):
@@ -84,8 +87,9 @@ def test_averaged_interlocking_of_a_bridge_is_a_square_wave_against_the_current(
 
 @pytest.mark.parametrize("name", ["PermExDcSpeed-v0", "PMSMCurrentFinite-v0"])
 def test_a_delayed_drive_is_the_other_one_period_later(name: str) -> None:
-    """Under the same actions after a first one that waited from the start;
-    to the bit of float64 arithmetic.
+    """Both drives have the same bits at float64 under the same actions.
+
+    The plain one first applies the action that waited from the start.
     """
     plain, late = (card(name, delay=steps).build(dtype="float64") for steps in ("0", "1"))
     episode, delayed = first(plain), first(late)

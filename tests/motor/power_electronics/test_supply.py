@@ -1,5 +1,6 @@
-"""Supplies: waveforms of rectified mains,
-and drives on a link of their own against SciPy in volts and amperes.
+"""Supplies: waveforms of rectified mains, and drives on a link of their own.
+
+These are compared with SciPy in volts and amperes.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ PEAKS = {"ac1": 1.1, "ac3": np.pi / 3}
 
 
 def rectified(supply: str, phase: Any) -> Any:
-    """The highest of the mains' lines less the lowest,
-    with their peak to peak voltage of ``PEAKS``.
+    """Return the highest of the mains' lines less the lowest.
+
+    Their peak to peak voltage is that of ``PEAKS``.
     """
     lines = np.cos(2 * np.pi * (phase - np.arange(3)[:, None] / 3)) / np.sqrt(3)
     if supply == "ac1":
@@ -73,9 +75,10 @@ def test_a_link_without_load_charges_as_the_textbook_says() -> None:
     "name", ["PMSMTorque-v0?supply=rc", "PermExDcSpeed-v0?supply=ac1", "SCIMCurrent-v0?supply=ac3"]
 )
 def test_drives_on_a_link_equal_scipy(name: str) -> None:
-    """Forty steps at float64, braking among them, against DOP853 of U, i and w: C dU/dt is the
-    source's current less the braking resistor's and less P / U, the converters' current by the
-    balance of power.
+    """Compare forty steps at float64, braking among them, with DOP853 of U, i and w.
+
+    C dU/dt is the source's current less the braking resistor's and less P / U, the converters'
+    current by the balance of power.
     """
     task: Any = card(name).build(dtype="float64")
     kind = name.partition("=")[2]
