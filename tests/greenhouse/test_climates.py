@@ -14,7 +14,7 @@ import pytest
 from rlbench_suite.envs.greenhouse.weather.climates import (
     CLIMATES,
     CLOUD_SPREAD,
-    STRONGEST_WIND,
+    MAX_WIND,
     WIND_SPREAD,
     Climate,
     Conditions,
@@ -86,7 +86,7 @@ def test_correlation_of_cloud_cover_s_logit() -> None:
     """A mixture of a chain and an autoregression, each with its own variance and memory."""
     climate = CLIMATES["maritime"]
     first, later = skies(climate, 20_000, 24)
-    often, step = climate.often, climate.unsettled_cloud - climate.fair_cloud
+    often, step = climate.unsettled_part, climate.unsettled_cloud - climate.fair_cloud
     chain, noise = step**2 * often * (1 - often), CLOUD_SPREAD**2
 
     def logit(sky: Sky) -> Any:
@@ -108,9 +108,12 @@ def test_mean_wind_of_a_mixture_of_log_normals() -> None:
     for name, climate in CLIMATES.items():
         _, sky = skies(climate, 20_000)
         wind = at(climate, SITES[name], sky, 0.0).wind
-        medians = climate.fair_wind * (1 - climate.often) + climate.unsettled_wind * climate.often
+        medians = (
+            climate.fair_wind * (1 - climate.unsettled_part)
+            + climate.unsettled_wind * climate.unsettled_part
+        )
         assert wind.mean() == pytest.approx(medians * np.exp(WIND_SPREAD**2 / 2), rel=0.03)
-        assert 0 < wind.min() < wind.max() <= STRONGEST_WIND
+        assert 0 < wind.min() < wind.max() <= MAX_WIND
 
 
 def test_daily_means_spread_as_said() -> None:

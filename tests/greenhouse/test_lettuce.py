@@ -57,7 +57,7 @@ def state(climate: Climate, steps: int = 10, violated: float = 0.0) -> State:
 
 
 def air(temperature: float, ppm: float, humidity: float, dry_weight: float = 0.1) -> Climate:
-    vapour = 0.01 * humidity * float(van_henten.saturated_air(temperature))
+    vapour = 0.01 * humidity * float(van_henten.saturation_density(temperature))
     return Climate(dry_weight, van_henten.co2_density(ppm, temperature), temperature, vapour)
 
 

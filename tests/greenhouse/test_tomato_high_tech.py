@@ -19,11 +19,16 @@ from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.greenhouse.physics import heat_store, root_zone, tomato_crop
 from rlbench_suite.envs.greenhouse.physics import high_tech_glasshouse as model
-from rlbench_suite.envs.greenhouse.physics.glasshouse import Air, Glasshouse, Outside, saturated
+from rlbench_suite.envs.greenhouse.physics.glasshouse import (
+    Air,
+    Glasshouse,
+    Outside,
+    saturation_pressure,
+)
 from rlbench_suite.envs.greenhouse.physics.high_tech_glasshouse import Climate, Nodes, Setting
 from rlbench_suite.envs.greenhouse.physics.tomato_crop import Crop, Variety
 from rlbench_suite.envs.greenhouse.players.high_tech_grower import HighTechGrower
-from rlbench_suite.envs.greenhouse.tasks.tomato_high_tech import ENTRIES, FLUE, POSITION
+from rlbench_suite.envs.greenhouse.tasks.tomato_high_tech import ENTRIES, FLUE_CO2, POSITION
 
 pytestmark = pytest.mark.of_variants
 STEP, DEEP = 1800.0, 10.0
@@ -100,11 +105,11 @@ They were computed once from the definitions of GreenLight (Katzin et al., Clear
 """
 
 
-def exact(tree: Any) -> Any:
+def in_float64(tree: Any) -> Any:
     return jax.tree.map(np.float64, tree)
 
 
-def flat(tree: Any) -> np.ndarray:
+def flatten(tree: Any) -> np.ndarray:
     return np.array([np.asarray(leaf) for leaf in jax.tree.leaves(tree)])
 
 
@@ -123,19 +128,19 @@ def slopes() -> Any:
 
 
 @jax.jit
-def stepped(now: Climate, setting: Setting, outside: Outside, substeps: Any) -> Climate:
+def step_states(now: Climate, setting: Setting, outside: Outside, substeps: Any) -> Climate:
     return model.step(now, setting, outside, Glasshouse(), Variety(), DEEP, STEP, substeps)
 
 
 def after_half_an_hour(case: Any, tolerance: float) -> np.ndarray:
     """Return the state by Radau's method."""
-    now, *inputs = exact(case)
+    now, *inputs = in_float64(case)
     slope, jacobian = slopes()
-    house = exact(Glasshouse())
+    house = in_float64(Glasshouse())
     solved = solve_ivp(
         lambda _, y: np.asarray(slope(y, *inputs, house)),
         (0, STEP),
-        flat(now),
+        flatten(now),
         method="Radau",
         rtol=tolerance,
         atol=tolerance,
@@ -154,8 +159,8 @@ def random_case(rng: np.random.Generator) -> Any:
     crop = Crop(*rng.uniform([2e3, 300, 5e3, 2e3, 0, 15], [2e4, 2.8e5, 9.8e4, 1e5, 2500, 25]))
     top = t + 0.8 * rng.uniform() * (outside - t)
     cover = outside + 0.5 * rng.uniform() * (t - outside)
-    damp = rng.uniform(0.4, 1) * float(saturated(t))
-    damp_top = rng.uniform(0.5, 1) * float(saturated(top))
+    damp = rng.uniform(0.4, 1) * float(saturation_pressure(t))
+    damp_top = rng.uniform(0.5, 1) * float(saturation_pressure(top))
     nodes = Nodes(
         t + rng.uniform(-3, 3), t + rng.uniform(-5, 5), *rng.uniform(8, 20, 5), 0.5 * (t + top),
         cover, t + rng.uniform(0, 15), top, rng.uniform(400, 2000), damp_top,
@@ -165,7 +170,7 @@ def random_case(rng: np.random.Generator) -> Any:
         rng.choice([0, 75.0, 150.0]), rng.choice([0, 0.05, 0.3, 1.0]), rng.choice([0, 5.0]),
         rng.choice([0, 0.5, 0.97, 1.0]), rng.choice([0, 66.7]), rng.choice([0, 5e-4]),
     )  # fmt: skip
-    humid = rng.uniform(0.5, 1) * float(saturated(outside))
+    humid = rng.uniform(0.5, 1) * float(saturation_pressure(outside))
     weather = Outside(rng.choice([0, 300.0, 800.0]), outside, humid, rng.uniform(0.5, 15), 750.0)
     return Climate(air, nodes, crop, 0.0, rng.uniform(0.5, 8)), setting, weather
 
@@ -176,8 +181,8 @@ def random_case(rng: np.random.Generator) -> Any:
 def test_slopes_are_those_of_greenlight(case: Any, published: Any) -> None:
     """Within what the finite slope of mixing at equal temperatures changes."""
     with jax.enable_x64():
-        now, *inputs = exact(case)
-        computed = np.asarray(slopes()[0](flat(now), *inputs, exact(PUBLISHED)))
+        now, *inputs = in_float64(case)
+        computed = np.asarray(slopes()[0](flatten(now), *inputs, in_float64(PUBLISHED)))
     np.testing.assert_allclose(computed[:19], sum(published, ()), rtol=5e-5, atol=1e-12)
 
 
@@ -191,7 +196,7 @@ def test_steps_agree_with_radau() -> None:
     with jax.enable_x64():
         for _ in range(3):
             case = random_case(rng)
-            reached = flat(stepped(*exact(case), model.SUBSTEPS))
+            reached = flatten(step_states(*in_float64(case), model.SUBSTEPS))
             worst = np.maximum(worst, np.abs(reached - after_half_an_hour(case, 1e-6)))
     names = [*Air._fields, *Nodes._fields]
     limits = {"co2": 2.0, "top_co2": 10.0, "vapour": 30.0, "top_vapour": 30.0}
@@ -215,7 +220,9 @@ def test_order_of_convergence(screen: float, counts: tuple[int, ...], order: int
     case = now._replace(nodes=nodes), setting, outside._replace(radiation=0.0)
     with jax.enable_x64():
         truth = after_half_an_hour(case, 1e-11)
-        worst = [np.abs(flat(stepped(*exact(case), n)) - truth)[[0, 4]].max() for n in counts]
+        worst = [
+            np.abs(flatten(step_states(*in_float64(case), n)) - truth)[[0, 4]].max() for n in counts
+        ]
     orders = np.log2(np.array(worst[:-1]) / worst[1:])
     assert (orders > order - 0.8).all(), (orders, worst)
 
@@ -224,7 +231,7 @@ def test_order_of_convergence(screen: float, counts: tuple[int, ...], order: int
 def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
     """Stores change in a second by what enters minus what leaves."""
     with jax.enable_x64():
-        now, setting, outside = exact(case)
+        now, setting, outside = in_float64(case)
 
         @jax.jit
         def rates(now: Climate) -> Any:
@@ -282,15 +289,15 @@ def test_dry_root_zone_stops_transpiration_and_growth() -> None:
     )
     now, setting, outside = NOON
 
-    def transpired(water: float) -> float:
+    def transpired_water(water: float) -> float:
         dried = now._replace(water=water)
         return float(
             jax.jit(model.fluxes)(dried, setting, outside, PUBLISHED, DEEP).driving.transpired
         )
 
-    assert transpired(2.4) == pytest.approx(0.5 * transpired(8.0), rel=1e-5)
-    assert transpired(0.0) == 0
-    assert root_zone.drained(8.5) == (8.0, 0.5)
+    assert transpired_water(2.4) == pytest.approx(0.5 * transpired_water(8.0), rel=1e-5)
+    assert transpired_water(0.0) == 0
+    assert root_zone.drain(8.5) == (8.0, 0.5)
 
 
 def test_store_obeys_its_equation_and_its_limits() -> None:
@@ -348,8 +355,8 @@ def test_reward_by_hand(task: Any, start: Any) -> None:
         applied=state.applied._replace(co2=1.0),
         equipment=state.equipment._replace(applied=devices, heat=heat),
     )
-    bought = (5 - 60 * FLUE) * STEP * 1e-6
-    profit = 0.01 - 0.04 * 0.05 - bought * 0.2 - 0.5 * 200 / 3 * 0.5e-3 * 0.1 - 0.5e-3
+    bought_co2 = (5 - 60 * FLUE_CO2) * STEP * 1e-6
+    profit = 0.01 - 0.04 * 0.05 - bought_co2 * 0.2 - 0.5 * 200 / 3 * 0.5e-3 * 0.1 - 0.5e-3
     assert float(task.reward(state, None, after, None, params)) == pytest.approx(profit, rel=1e-3)
 
 
@@ -361,7 +368,7 @@ def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
     state, params = start
 
     @jax.jit
-    def paid(action: Any) -> Any:
+    def profit_of(action: Any) -> Any:
         after = task.transition(state, action, jax.random.key(1), params)
         reward = task.reward(state, None, after, None, params)
         value = (after.house.crop.fruit - state.house.crop.fruit) * tomato_crop.FRESH
@@ -372,7 +379,7 @@ def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
         return np.array([levels.get(name, 0.0) for name in names], np.float32)
 
     idle, charge, drain, burn = (
-        paid(setting(**levels))
+        profit_of(setting(**levels))
         for levels in ({}, {"boiler": 1.0}, {"heating": 1.0}, {"heating": 1.0, "boiler": 1.0})
     )
     assert charge[1] > state.equipment.heat > drain[1]
@@ -405,7 +412,8 @@ def test_what_is_used_is_counted(task: Any, start: Any, step: Any) -> None:
         return [boiler - pipes - y[0] / heat_store.COOLING, pipes + y[0] / heat_store.COOLING]
 
     stored_and_left = [0.5 * heat_store.CAPACITY, 0.0]
-    electricity, bought = 0.5 * 200 / 3 * 0.5e-3, (5 - 60 * FLUE) * STEP * 1e-6
+    electricity = 0.5 * 200 / 3 * 0.5e-3
+    dosed_co2 = (5 - 60 * FLUE_CO2) * STEP * 1e-6
     for counts, flows in zip(used, ((60.0, 30.0), (0.0, 0.0)), strict=True):
         stored_and_left = solve_ivp(rate, (0, STEP), stored_and_left, args=flows, rtol=1e-9).y[
             :, -1
@@ -413,7 +421,7 @@ def test_what_is_used_is_counted(task: Any, start: Any, step: Any) -> None:
         assert counts["heat_used"] == pytest.approx(stored_and_left[1] / 3.6e6, rel=1e-4)
         assert counts["electricity_used"] == pytest.approx(electricity, rel=1e-5)
         assert counts["water_used"] == pytest.approx(0.5, rel=1e-5)
-        assert counts["co2_bought"] == pytest.approx(bought, rel=1e-5)
+        assert counts["co2_bought"] == pytest.approx(dosed_co2, rel=1e-5)
 
 
 HOURS = np.arange(330 * 24 + 1.0)
@@ -423,14 +431,14 @@ FIRST = 3 * DAY
 """Row of the records at which a season begins"""
 
 
-def priced(electricity: Any) -> Any:
+def task_with_price(electricity: Any) -> Any:
     """Build the task with a record of hourly prices of electricity."""
     prices = {"time": 3600 * HOURS, "electricity": np.broadcast_to(electricity, len(HOURS))}
     return card("TomatoHighTech-v0", context={"prices": prices}).build()
 
 
 @pytest.fixture(scope="module")
-def lit(task: Any, start: Any, step: Any) -> Any:
+def lit_days(task: Any, start: Any, step: Any) -> Any:
     """Return the states of a day with random settings, and the lamps' kWh/m2 of each step.
 
     The first state is included.
@@ -461,16 +469,16 @@ def test_entries_are_those_of_the_components(task: Any) -> None:
     assert tuple(component.name for component in task.observation_components()) == ENTRIES
 
 
-def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any) -> None:
+def test_electricity_costs_what_the_record_says(start: Any, lit_days: Any, task: Any) -> None:
     """An hour's price holds for two steps, and below 0 the grower is paid.
 
     Twice the price is twice the cost.
     """
-    (states, used), params = lit, start[1]._replace(row=np.int32(FIRST))
-    hourly, twice = priced(DAY_AHEAD), priced(2 * DAY_AHEAD)
+    (states, used), params = lit_days, start[1]._replace(row=np.int32(FIRST))
+    hourly, twice = task_with_price(DAY_AHEAD), task_with_price(2 * DAY_AHEAD)
     free, fixed, shipped = (
         profits_of_steps(priced_task, states, params)
-        for priced_task in (priced(0), priced(0.1), task)
+        for priced_task in (task_with_price(0), task_with_price(0.1), task)
     )
     cost = used * np.repeat(DAY_AHEAD[72:96], 2)
     assert cost.min() < -1e-4

@@ -205,8 +205,8 @@ def test_measured_quantities() -> None:
         400e-6 * 101325 * 0.04401 / (8.3144598 * 293.15), 20.0
     ) == pytest.approx(400)
     assert van_henten.co2_density(van_henten.co2_ppm(1e-3, 12.0), 12.0) == pytest.approx(1e-3)
-    assert float(van_henten.saturated_air(20.0)) == pytest.approx(17.3e-3, rel=0.01)
+    assert float(van_henten.saturation_density(20.0)) == pytest.approx(17.3e-3, rel=0.01)
     assert float(van_henten.relative_humidity(0.02, 20.0)) == 100
     assert float(
-        van_henten.relative_humidity(0.5 * van_henten.saturated_air(20.0), 20.0)
+        van_henten.relative_humidity(0.5 * van_henten.saturation_density(20.0), 20.0)
     ) == pytest.approx(50, rel=1e-6)

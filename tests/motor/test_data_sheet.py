@@ -110,8 +110,8 @@ def test_another_machine_moves_as_scipy_says() -> None:
             truth = solve_ivp(rate, (0, task.period), truth, "DOP853", rtol=1e-11, atol=1e-11).y[
                 :, -1
             ]
-        measured = np.array(task.plant.measured(state.electrical))
-        torque = float(task.controlled(state, params)[0])
+        measured = np.array(task.plant.measure(state.electrical))
+        torque = float(task.controlled_values(state, params)[0])
     np.testing.assert_allclose(measured, truth / limit, atol=1e-6)
     assert torque == pytest.approx(1.5 * p * psi * truth[1], rel=1e-4)
 
@@ -171,7 +171,11 @@ def test_key_figures_are_those_of_episodes(name: str, sheet: dict[str, Any] | No
         longest = np.hypot(first[0], first[1]).max()
         assert figures["setpoint_length"].high == pytest.approx(longest, rel=0.01)
     state = jax.jit(task.initial)(key, params)
-    values = task.controlled(state, params) if hasattr(task, "controlled") else state.current
+    values = (
+        task.controlled_values(state, params)
+        if hasattr(task, "controlled_values")
+        else state.current
+    )
     missed = [
         value - figures[f"halving_error_{figure.name.removeprefix('setpoint_')}"].low
         for value, figure in zip(values, setpoint_figures, strict=True)
@@ -275,7 +279,7 @@ def test_a_context_prices_overload(name: str, currents: tuple[float, ...]) -> No
         )
         reward = np.asarray(task.reward(state, None, after, None, params))
         tracking = float(shipped.reward(state, None, after, None, params))
-        value = float(task.controlled(after, params)[0])
+        value = float(task.controlled_values(after, params)[0])
     error = abs(value - float(state.setpoint[0])) / task.goal.halving[0]
     assert tracking == pytest.approx(1 / (1 + error), rel=1e-4)
     plant = task.plant

@@ -44,7 +44,7 @@ def starter(task: Any) -> Any:
     return jax.jit(partial(begin, task))
 
 
-def first(task: Any, seed: int) -> Any:
+def begin_episode(task: Any, seed: int) -> Any:
     with precision(task):
         return starter(task)(seed_key(seed), 0, TEST)
 

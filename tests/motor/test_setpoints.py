@@ -14,10 +14,15 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from rlbench_suite.envs.motor.parts.setpoint import LONGEST, SETPOINTS, SHORTEST, Range
+from rlbench_suite.envs.motor.parts.setpoint import (
+    MAX_LEVEL_SHARE,
+    MIN_LEVEL_SHARE,
+    SETPOINTS,
+    Range,
+)
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
 from rlbench_suite.envs.motor.setpoints.goals import GOALS
-from rlbench_suite.envs.motor.setpoints.wave import SHAPES, through
+from rlbench_suite.envs.motor.setpoints.wave import SHAPES, wave_through
 
 pytestmark = pytest.mark.of_variants
 
@@ -55,14 +60,14 @@ def test_a_wave_begins_at_a_value_and_goes_on_as_its_formula_says(name: str) -> 
         values = r.low + (r.high - r.low) * u[:, 0]
         slope = np.asarray(r.slowest * np.exp(r.quicker * u[:, 1]))
         with jax.enable_x64(True):
-            wave = through(
+            wave = wave_through(
                 name, *map(jnp.asarray, (values,)), (r.low, r.high), slope, r.jump, *u[:, 2:].T
             )
             first = np.asarray(wave.at(SHAPES[name]))
             np.testing.assert_allclose(first, values, atol=1e-9 * (r.high - r.low))
             middle, amplitude, phase, advance = map(np.asarray, wave)
             for _ in range(50):
-                wave = wave.ahead()
+                wave = wave.shift()
             later = np.asarray(wave.at(SHAPES[name]))
         turns = phase + 50 * advance
         # Not on an edge of a jump.
@@ -162,8 +167,8 @@ def test_switched_setpoints_do_each_kind_in_turn() -> None:
     begins = np.diff(left, axis=1, prepend=-1) > -1
     begins[:, 0] = True
     lengths = left[begins] + 1
-    assert lengths.min() >= SHORTEST * HORIZON - 1
-    assert lengths.max() <= LONGEST * HORIZON
+    assert lengths.min() >= MIN_LEVEL_SHARE * HORIZON - 1
+    assert lengths.max() <= MAX_LEVEL_SHARE * HORIZON
     counts = np.bincount(kind[begins], minlength=6)
     assert stats.chisquare(counts).pvalue > 0.01
     moves = np.diff(value, axis=1)

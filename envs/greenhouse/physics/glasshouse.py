@@ -39,8 +39,10 @@ AIR_HEIGHT = 3.8
 """m of air over the floor"""
 AIR_CAPACITY = 1200.0
 """J/(m3 K)"""
-FLOOR_CAPACITY, LEAF_CAPACITY = 40_480.0, 1200.0
-"""J/(m2 K) a m2 of floor and of leaf"""
+FLOOR_CAPACITY = 40_480.0
+"""J/(m2 K) a m2 of floor"""
+LEAF_CAPACITY = 1200.0
+"""J/(m2 K) a m2 of leaf"""
 COVER_AREA = 1.286
 """m2 of cover a m2 of floor"""
 LATENT_HEAT = 2.45e6
@@ -51,8 +53,10 @@ BOUNDARY_RESISTANCE = 275.0
 """s/m, of leaves"""
 WATER_GAS_CONSTANT = 8314.0 / 18.0
 """J/(kg K), of vapour"""
-OUTER_CONVECTION, WIND_CONVECTION = 2.8, 1.2
-"""W/(m2 K); W s/(m3 K)"""
+OUTER_CONVECTION = 2.8
+"""W/(m2 K), without wind"""
+WIND_CONVECTION = 1.2
+"""W s/(m3 K), by the wind's speed"""
 PIPE_AREA = 0.3
 """m2 of pipe a m2 of floor"""
 PIPE_CAPACITY = (
@@ -69,7 +73,7 @@ SUBSTEP = 450.0
 
 tests/greenhouse measures its error against a stiff solver.
 """
-FASTEST = 3 * 2**4 / SUBSTEP
+MAX_DECAY_RATE = 3 * 2**4 / SUBSTEP
 """1/s: largest decay rate that the integration takes"""
 
 
@@ -157,7 +161,7 @@ class Fluxes(NamedTuple):
     """m/s: air that leaves and enters"""
 
 
-def saturated(temperature: Scalar) -> Scalar:
+def saturation_pressure(temperature: Scalar) -> Scalar:
     """Return the vapour pressure of saturated air, Pa."""
     return 610.78 * jnp.exp(17.2694 * temperature / (temperature + 238.3))
 
@@ -194,7 +198,7 @@ def fluxes(air: Air, crop: Crop, control: Control, outside: Outside, house: Glas
     )
 
     # Transpiration (8.47 to 8.52), and dew on the leaves.
-    deficit = saturated(t) - air.vapour
+    deficit = saturation_pressure(t) - air.vapour
     lack, dew = jnp.maximum(0.0, deficit), jnp.maximum(0.0, -deficit)
     resistance = stomata(through, co2_ppm(air.co2, t), lack, house)
     conductance = (2 * AIR_CAPACITY / (LATENT_HEAT * PSYCHROMETRIC)) * area
@@ -207,7 +211,7 @@ def fluxes(air: Air, crop: Crop, control: Control, outside: Outside, house: Glas
     outer = OUTER_CONVECTION + WIND_CONVECTION * outside.wind
     through_cover = house.heat_loss * COVER_AREA * inner * outer / (inner + outer)
     glass = (outside.temperature * outer + t * inner) / (inner + outer)
-    wet = jnp.maximum(0.0, air.vapour - saturated(glass))
+    wet = jnp.maximum(0.0, air.vapour - saturation_pressure(glass))
     condensed = (6.4e-9 * 1.86 * COVER_AREA) * _power(t - glass, 0.33) * wet
 
     # Pipes (table 8.4), by convection and radiation.

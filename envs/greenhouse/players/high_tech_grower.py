@@ -25,7 +25,7 @@ from ..physics.high_tech_glasshouse import LAMP_PAR
 from ..tasks.tomato import Params
 from ..tasks.tomato_high_tech import (
     BOILER_LIMIT,
-    FLUE,
+    FLUE_CO2,
     IRRIGATION_LIMIT,
     LAMP_LIMIT,
     POSITION,
@@ -127,7 +127,7 @@ class HighTechGrower(NamedTuple):
         (heating, vents, dosing), _ = rule.act((), as_sun, key)
 
         for_heat = heating * usual.most_heating + self.refill * (self.reserve - stored)
-        for_co2 = dosing * usual.most_co2 * (1 / FLUE)
+        for_co2 = dosing * usual.most_co2 * (1 / FLUE_CO2)
         boiler = jnp.maximum(for_heat, for_co2) * (1 / self.most_boiler)
         lacking = jnp.maximum(0.0, self.moist - water) * (self.watering * root_zone.CAPACITY / STEP)
         irrigation = lacking * (1 / self.most_irrigation)

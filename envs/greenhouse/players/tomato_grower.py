@@ -22,7 +22,7 @@ from ..tasks.tomato import PRICE_SCALES, Params, Tomato
 from ..tasks.tomato_constants import CO2_LIMIT, HEATING_LIMIT, Bounds
 from ..tasks.tomato_sensors import POSITION, read
 
-AS_SHIPPED = PRICE_SCALES[2] / PRICE_SCALES[0]
+SHIPPED_PRICE_RATIO = PRICE_SCALES[2] / PRICE_SCALES[0]
 """Price of carbon dioxide by that of tomatoes where observations show the same number for both"""
 
 
@@ -64,7 +64,7 @@ class TomatoGrower(NamedTuple):
     """W/m2"""
     most_co2: Any = CO2_LIMIT
     """mg/(m2 s)"""
-    relative_price: Any = AS_SHIPPED
+    relative_price: Any = SHIPPED_PRICE_RATIO
     """Price of carbon dioxide by that of tomatoes where observations show the same number for both
     """
 
@@ -81,7 +81,7 @@ class TomatoGrower(NamedTuple):
             shipped,
             HEATING_LIMIT,
             CO2_LIMIT,
-            AS_SHIPPED,
+            SHIPPED_PRICE_RATIO,
         ):
             return grower
         return grower._replace(

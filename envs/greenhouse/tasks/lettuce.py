@@ -76,33 +76,45 @@ from ..weather.records import DAY, STEP, Records, record_series
 
 SEASON = 40 * DAY
 """steps"""
-CO2_LIMIT, VENTILATION_LIMIT, HEATING_LIMIT = 1.2e-6, 7.5e-3, 150.0
-"""kg/(m2 s), m/s, W/m2: limits of the actuators (van Henten 1994)."""
-COLDEST, WARMEST = 10.0, 30.0
-"""degC: bounds of the climate, as are the next three."""
-LEAST_CO2, MOST_CO2 = 300.0, 1600.0
+CO2_LIMIT = 1.2e-6
+"""kg/(m2 s): limit of the actuator, as are the next two (van Henten 1994)"""
+VENTILATION_LIMIT = 7.5e-3
+"""m/s"""
+HEATING_LIMIT = 150.0
+"""W/m2"""
+MIN_TEMPERATURE = 10.0
+"""degC: bound of the climate, as are the next four"""
+MAX_TEMPERATURE = 30.0
+"""degC"""
+MIN_CO2 = 300.0
 """ppm"""
-DAMPEST = 90.0
+MAX_CO2 = 1600.0
+"""ppm"""
+MAX_HUMIDITY = 90.0
 """%"""
-FROST, SCORCH = 0.0, 45.0
-"""degC: the crop lives between these. Open vents keep it cooler than this on any summer day."""
-INTERLOCK = 2000.0
+MIN_CROP_TEMPERATURE = 0.0
+"""degC: the crop dies below this"""
+MAX_CROP_TEMPERATURE = 45.0
+"""degC: the crop dies above this. Open vents keep it cooler on any summer day"""
+MAX_DOSING_CO2 = 2000.0
 """ppm: above this the dosing valve stays shut; the model was fitted well below."""
 HARVEST_WEIGHT = 0.3
 """kg/m2 of dry weight"""
-TOLERATED = 0.1
+MAX_MEAN_COST = 0.1
 """Mean cost a step that still counts as success."""
-FIRST_DAY, LAST_DAY = 40.0, 240.0
-"""Planting dates, day of the year."""
-HFL = 1 / 2.20371
+FIRST_DAY = 40.0
+"""Earliest planting date, day of the year"""
+LAST_DAY = 240.0
+"""Latest planting date, day of the year"""
+EUR_PER_GUILDER = 1 / 2.20371
 """EUR"""
 KWH = 3.6e6
 """J"""
-LETTUCE_PRICES = (16 * HFL, 22.285125)
+LETTUCE_PRICES = (16 * EUR_PER_GUILDER, 22.285125)
 """EUR/kg of dry weight, at price levels 0 and 1."""
-HEAT_PRICES = (6.35e-9 * HFL * KWH, 0.1281)
+HEAT_PRICES = (6.35e-9 * EUR_PER_GUILDER * KWH, 0.1281)
 """EUR/kWh"""
-CO2_PRICES = (0.42 * HFL, 0.1906)
+CO2_PRICES = (0.42 * EUR_PER_GUILDER, 0.1906)
 """EUR/kg"""
 PRICE_SPREAD = 0.2
 PRICE_SCALES = 20.0, 0.1, 0.2
@@ -160,13 +172,13 @@ class Params(NamedTuple):
 class Bounds(NamedTuple):
     """Bounds of the climate."""
 
-    coldest: float = COLDEST
-    warmest: float = WARMEST
+    coldest: float = MIN_TEMPERATURE
+    warmest: float = MAX_TEMPERATURE
     """degC"""
-    least_co2: float = LEAST_CO2
-    most_co2: float = MOST_CO2
+    least_co2: float = MIN_CO2
+    most_co2: float = MAX_CO2
     """ppm"""
-    dampest: float = DAMPEST
+    dampest: float = MAX_HUMIDITY
     """%"""
 
 
@@ -235,7 +247,9 @@ class Lettuce(Task[Params, State]):
         """
         tolerance = self.difficulty or 0.0
 
-        def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
+        def fixed_constant(
+            name: str, unit: str, value: float, meaning: str, **limits: Any
+        ) -> Constant:
             return Constant(name, unit, value, value, meaning, may_vary=False, **limits)
 
         def price(name: str, sheets: tuple[float, float], unit: str) -> Constant:
@@ -281,24 +295,28 @@ class Lettuce(Task[Params, State]):
                 )
                 for (name, (unit, meaning)), v in zip(GREENHOUSE.items(), self.usual, strict=True)
             ),
-            fixed("co2_limit", "kg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", maximum=1e-4),
-            fixed(
+            fixed_constant(
+                "co2_limit", "kg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", maximum=1e-4
+            ),
+            fixed_constant(
                 "ventilation_limit", "m/s", VENTILATION_LIMIT, "most air exchanged through vents"
             ),
-            fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat", maximum=1000.0),
-            fixed(
+            fixed_constant("heating_limit", "W/m2", HEATING_LIMIT, "most heat", maximum=1000.0),
+            fixed_constant(
                 "coldest",
                 "degC",
-                COLDEST,
+                MIN_TEMPERATURE,
                 "bound of the climate, as are the next four",
                 maximum=40.0,
                 minimum=0.0,
             ),
-            fixed("warmest", "degC", WARMEST, "", maximum=45.0, minimum=0.0),
-            fixed("least_co2", "ppm", LEAST_CO2, "", maximum=5000.0, minimum=0.0),
-            fixed("most_co2", "ppm", MOST_CO2, "", maximum=5000.0, minimum=0.0),
-            fixed("dampest", "%", DAMPEST, "relative humidity", maximum=100.0, minimum=0.0),
-            fixed(
+            fixed_constant("warmest", "degC", MAX_TEMPERATURE, "", maximum=45.0, minimum=0.0),
+            fixed_constant("least_co2", "ppm", MIN_CO2, "", maximum=5000.0, minimum=0.0),
+            fixed_constant("most_co2", "ppm", MAX_CO2, "", maximum=5000.0, minimum=0.0),
+            fixed_constant(
+                "dampest", "%", MAX_HUMIDITY, "relative humidity", maximum=100.0, minimum=0.0
+            ),
+            fixed_constant(
                 "first_day",
                 "",
                 0.0,
@@ -350,7 +368,7 @@ class Lettuce(Task[Params, State]):
         if not self.own_constants.changed and not self.records.rows:
             return -30.0, 1.0
         weight = self.own_constants.weight
-        dearest = Prices(*map(self.records.dearest, Prices._fields))
+        dearest = Prices(*map(self.records.highest_price, Prices._fields))
         lettuce = weight("lettuce") * dearest.lettuce
         heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
         co2 = weight("co2") * dearest.co2 * STEP * self.limits.co2
@@ -366,25 +384,28 @@ class Lettuce(Task[Params, State]):
         """
         u = self.uniform(key, 16)
 
-        def between(low: float, high: float, unit: Scalar) -> Scalar:
+        def interpolate(low: float, high: float, unit: Scalar) -> Scalar:
             return low + (high - low) * unit
 
         def price(sheets: tuple[float, float], unit: Scalar) -> Scalar:
             level = sheets[0] * jnp.exp(math.log(sheets[1] / sheets[0]) * u[4])
-            return level * between(1 - PRICE_SPREAD, 1 + PRICE_SPREAD, unit)
+            return level * interpolate(1 - PRICE_SPREAD, 1 + PRICE_SPREAD, unit)
 
         def sample(name: str, i: int, shipped: Scalar, scale: float = 1.0) -> Scalar:
             return self.own_constants.draw(name, u[i], split, shipped, scale)
 
         site = Site(
             latitude=sample(
-                "latitude", 0, between(math.radians(50), math.radians(54), u[0]), math.radians(1)
+                "latitude",
+                0,
+                interpolate(math.radians(50), math.radians(54), u[0]),
+                math.radians(1),
             ),
             start=sample(
                 "planting_day", 1, alternating_bands(u[1], split, FIRST_DAY, LAST_DAY, bands=20)
             ),
-            warmth=sample("warmth", 2, between(-1.5, 1.5, u[2])),
-            cloudiness=sample("cloudiness", 3, between(0.0, 2.0, u[3])),
+            warmth=sample("warmth", 2, interpolate(-1.5, 1.5, u[2])),
+            cloudiness=sample("cloudiness", 3, interpolate(0.0, 2.0, u[3])),
         )
         sheets = zip(Prices._fields, (LETTUCE_PRICES, HEAT_PRICES, CO2_PRICES), strict=True)
         prices = Prices(
@@ -396,7 +417,7 @@ class Lettuce(Task[Params, State]):
         tolerance = self.difficulty or 0.0
         house = Greenhouse(
             *(
-                sample(name, 8 + i, v * between(1 - tolerance, 1 + tolerance, u[8 + i]))
+                sample(name, 8 + i, v * interpolate(1 - tolerance, 1 + tolerance, u[8 + i]))
                 for i, (name, v) in enumerate(zip(GREENHOUSE, self.usual, strict=True))
             )
         )
@@ -406,7 +427,7 @@ class Lettuce(Task[Params, State]):
         row, start = self.records.begin(unit, split, SEASON, self.dtype)
         return Params(site._replace(start=start), prices, house, row)
 
-    def outside(self, params: Params, sky: Sky, steps: Scalar) -> Weather:
+    def weather_outside(self, params: Params, sky: Sky, steps: Scalar) -> Weather:
         """Return the weather outside after some steps."""
         if not self.records.weather:
             return weather(params.site, sky, STEP * steps.astype(self.dtype))
@@ -416,7 +437,7 @@ class Lettuce(Task[Params, State]):
             now["radiation"],
             van_henten.co2_density(now.get("co2", OUTSIDE_CO2), temperature),
             temperature,
-            0.01 * now["humidity"] * van_henten.saturated_air(temperature),
+            0.01 * now["humidity"] * van_henten.saturation_density(temperature),
         )
 
     def prices_at(self, params: Params, steps: Scalar) -> Prices:
@@ -431,9 +452,9 @@ class Lettuce(Task[Params, State]):
         air = (
             van_henten.co2_density(400.0, temperature),
             temperature,
-            0.8 * van_henten.saturated_air(temperature),
+            0.8 * van_henten.saturation_density(temperature),
         )
-        outside = self.outside(params, sky, jnp.int32(0))
+        outside = self.weather_outside(params, sky, jnp.int32(0))
         return State(
             Climate(zero + 3.5e-3, *air),
             Control(zero, zero, zero),
@@ -446,20 +467,20 @@ class Lettuce(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Integrate half an hour under the weather shown, then draw the next weather."""
         ppm = co2_ppm(state.climate.co2, state.climate.temperature)
-        dosing = jnp.where(ppm < INTERLOCK, action[0], 0.0)
+        dosing = jnp.where(ppm < MAX_DOSING_CO2, action[0], 0.0)
         applied = Control(dosing, action[1], action[2])
         climate = van_henten.step(
             state.climate, actuators(applied, self.limits), state.outside, params.house, STEP
         )
-        return self.later(state, climate, applied, key, params)
+        return self.advance_state(state, climate, applied, key, params)
 
-    def later(
+    def advance_state(
         self, state: State, climate: Climate, applied: Control, key: jax.Array, params: Params
     ) -> State:
         """Return the state after a step, with the computed climate and the next weather."""
         steps = state.steps + 1
         sky = next_sky(state.sky, self.normal(key, 3), STEP)
-        outside = self.outside(params, sky, steps)
+        outside = self.weather_outside(params, sky, steps)
         return State(
             climate, applied, sky, outside, steps, state.violation + violation(climate, self.bounds)
         )
@@ -544,7 +565,7 @@ class Lettuce(Task[Params, State]):
         used = actuators(next_state.applied, self.limits)
         prices = self.prices_at(params, state.steps)
         heat, co2 = (STEP / KWH) * prices.heat * used.heating, STEP * prices.co2 * used.co2
-        standing = jnp.where(lost(next_state.climate), 0.0, next_state.climate.dry_weight)
+        standing = jnp.where(is_crop_lost(next_state.climate), 0.0, next_state.climate.dry_weight)
         gained = standing - state.climate.dry_weight
         if not self.own_constants.reweighted:
             return prices.lettuce * gained - (heat + co2)
@@ -555,7 +576,7 @@ class Lettuce(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the crop is harvested or lost."""
-        return (state.steps >= SEASON) | lost(state.climate)
+        return (state.steps >= SEASON) | is_crop_lost(state.climate)
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return the climate's violation of its bounds."""
@@ -567,8 +588,8 @@ class Lettuce(Task[Params, State]):
         mean = state.violation / jnp.maximum(state.steps, 1).astype(self.dtype)
         return {
             "success": (climate.dry_weight >= HARVEST_WEIGHT)
-            & (mean <= TOLERATED)
-            & ~lost(climate),
+            & (mean <= MAX_MEAN_COST)
+            & ~is_crop_lost(climate),
             "dry_weight": climate.dry_weight,
             "temperature": climate.temperature,
             "co2": co2_ppm(climate.co2, climate.temperature),
@@ -580,10 +601,10 @@ class Lettuce(Task[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether it was harvested or lost."""
-        if bool(lost(state.climate)):
+        if bool(is_crop_lost(state.climate)):
             return (
                 f"the crop is lost: {float(state.climate.temperature):.1f} degC, it lives at "
-                f"{FROST:g}..{SCORCH:g} degC"
+                f"{MIN_CROP_TEMPERATURE:g}..{MAX_CROP_TEMPERATURE:g} degC"
             )
         return f"harvest after 40 days: {float(state.climate.dry_weight):.3f} kg/m2 of dry weight"
 
@@ -669,9 +690,11 @@ def actuators(setting: Control, limits: Control) -> Control:
     return Control(*(limit * fraction for limit, fraction in zip(limits, setting, strict=True)))
 
 
-def lost(climate: Climate) -> Scalar:
+def is_crop_lost(climate: Climate) -> Scalar:
     """Say whether the crop froze or burnt."""
-    return (climate.temperature < FROST) | (climate.temperature > SCORCH)
+    return (climate.temperature < MIN_CROP_TEMPERATURE) | (
+        climate.temperature > MAX_CROP_TEMPERATURE
+    )
 
 
 def violation(climate: Climate, bounds: Bounds = Bounds()) -> Scalar:  # noqa: B008 - numbers

@@ -72,23 +72,23 @@ from ..physics.glasshouse import (
     Scalar,
     co2_density,
     co2_ppm,
-    saturated,
+    saturation_pressure,
 )
 from ..physics.tomato_crop import FRESH, GENERATIVE, PLANTED, Crop, Variety, leaf_area_index
 from ..pictures.tomato_picture import SHAPE, picture
 from ..weather.climates import CLIMATES, Sky, conditions, first_sky, next_sky
 from ..weather.maritime import HOUR, OUTSIDE_CO2, YEAR, Site, day_angle
 from ..weather.records import DAY, STEP, Records, record_series
-from .lettuce import FROST, INTERLOCK, KWH, SCORCH
+from .lettuce import KWH, MAX_CROP_TEMPERATURE, MAX_DOSING_CO2, MIN_CROP_TEMPERATURE
 from .tomato_constants import CONSTANTS, RANGES, Bounds, task_constants
 from .tomato_sensors import MEASURED, SCALES, SENSORS, Readings, measure, relative_humidity
 
 DAYS = 160
 SEASON = DAYS * DAY
 """steps"""
-ENOUGH = 12.0
+MIN_SUCCESSFUL_YIELD = 12.0
 """kg/m2 of fresh fruit; chosen"""
-TOLERATED = 0.25
+MAX_MEAN_COST = 0.25
 """Mean cost a step that still counts as success; chosen"""
 PRICE_SCALES = 1.0, 0.05, 0.2
 """Scales of the prices in observations."""
@@ -207,10 +207,10 @@ class Tomato(Task[Params, State]):
             + 40 * self.own_constants.range("leakage")[1]
         )  # wind of 40 m/s
         fastest = exchange / glasshouse.AIR_HEIGHT + 0.02
-        if fastest > 2 * glasshouse.FASTEST:
+        if fastest > 2 * glasshouse.MAX_DECAY_RATE:
             raise ValueError(
                 f"{self.card.id}: vents or leakage change the air in {1 / fastest:.1f} s, too fast "
-                f"to integrate: at least {0.5 / glasshouse.FASTEST:.1f} s."
+                f"to integrate: at least {0.5 / glasshouse.MAX_DECAY_RATE:.1f} s."
             )
         for low, high in (("coldest", "warmest"), ("least_co2", "most_co2"), ("driest", "dampest")):
             if self.own_constants.value(low) >= self.own_constants.value(high):
@@ -222,7 +222,7 @@ class Tomato(Task[Params, State]):
         The lowest is 10 kg/m2 lost at the highest price. At most 40 g/m2 grow in a step.
         """
         weight = self.own_constants.weight
-        dearest = Prices(*map(self.records.dearest, Prices._fields))
+        dearest = Prices(*map(self.records.highest_price, Prices._fields))
         tomato = weight("tomato") * dearest.tomato
         heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
         co2 = weight("co2") * dearest.co2 * STEP * 1e-6 * self.limits.co2
@@ -255,18 +255,22 @@ class Tomato(Task[Params, State]):
         row, start = self.records.begin(unit, split, SEASON, self.dtype)
         return Params(site._replace(start=start), prices, house, variety, row)
 
-    def outside(self, params: Params, sky: Sky, steps: Scalar) -> Outside:
+    def weather_outside(self, params: Params, sky: Sky, steps: Scalar) -> Outside:
         """Return the weather outside after some steps."""
         if not self.records.weather:
             radiation, warmth, dew_point, wind = conditions(
                 self.climate, params.site, sky, STEP * steps.astype(self.dtype)
             )
             return Outside(
-                radiation, warmth, saturated(dew_point), wind, co2_density(OUTSIDE_CO2, warmth)
+                radiation,
+                warmth,
+                saturation_pressure(dew_point),
+                wind,
+                co2_density(OUTSIDE_CO2, warmth),
             )
         now = self.records.at(self.records.weather, params.row + steps)
         temperature = now["temperature"]
-        vapour = 0.01 * now["humidity"] * saturated(temperature)
+        vapour = 0.01 * now["humidity"] * saturation_pressure(temperature)
         ppm = now.get("co2", OUTSIDE_CO2)
         return Outside(
             now["radiation"], temperature, vapour, now["wind"], co2_density(ppm, temperature)
@@ -282,16 +286,19 @@ class Tomato(Task[Params, State]):
         zero = jnp.zeros((), self.dtype)
         temperature = zero + 18.0
         air = Air(
-            temperature, co2_density(420.0, temperature), 0.75 * saturated(temperature), zero + 30.0
+            temperature,
+            co2_density(420.0, temperature),
+            0.75 * saturation_pressure(temperature),
+            zero + 30.0,
         )
         house = House(air, Crop(*(zero + value for value in PLANTED)), zero)
-        outside = self.outside(params, sky, jnp.int32(0))
+        outside = self.weather_outside(params, sky, jnp.int32(0))
         return State(house, Control(zero, zero, zero), sky, outside, jnp.int32(0), zero)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Integrate half an hour under the weather shown, then draw the next weather."""
         air = state.house.air
-        dosing = jnp.where(co2_ppm(air.co2, air.temperature) < INTERLOCK, action[2], 0.0)
+        dosing = jnp.where(co2_ppm(air.co2, air.temperature) < MAX_DOSING_CO2, action[2], 0.0)
         applied = Control(action[0], action[1], dosing)
         house = glasshouse.step(
             state.house,
@@ -303,7 +310,7 @@ class Tomato(Task[Params, State]):
         )
         steps = state.steps + 1
         sky = next_sky(self.climate, state.sky, self.normal(key, 5), STEP)
-        outside = self.outside(params, sky, steps)
+        outside = self.weather_outside(params, sky, steps)
         return State(
             house, applied, sky, outside, steps, state.violation + violation(house.air, self.bounds)
         )
@@ -390,7 +397,7 @@ class Tomato(Task[Params, State]):
         prices = self.prices_at(params, state.steps)
         heat, co2 = (STEP / KWH) * prices.heat * used.heating, (1e-6 * STEP) * prices.co2 * used.co2
         after, before = next_state.house, state.house
-        hanging = jnp.where(lost(after.air), 0.0, after.crop.fruit)
+        hanging = jnp.where(is_crop_lost(after.air), 0.0, after.crop.fruit)
         gained = prices.tomato * (
             FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest))
         )
@@ -406,7 +413,7 @@ class Tomato(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the crop is harvested or lost."""
-        return (state.steps >= SEASON) | lost(state.house.air)
+        return (state.steps >= SEASON) | is_crop_lost(state.house.air)
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return the climate's violation of its bounds."""
@@ -419,9 +426,9 @@ class Tomato(Task[Params, State]):
         grown = FRESH * (harvest + crop.fruit)
         return {
             "success": (state.steps >= SEASON)
-            & (grown >= ENOUGH)
-            & (mean <= TOLERATED)
-            & ~lost(air),
+            & (grown >= MIN_SUCCESSFUL_YIELD)
+            & (mean <= MAX_MEAN_COST)
+            & ~is_crop_lost(air),
             "grown": grown,
             "picked": FRESH * harvest,
             "leaf_area": leaf_area_index(crop),
@@ -435,9 +442,12 @@ class Tomato(Task[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether it was harvested or lost."""
-        if bool(lost(state.house.air)):
+        if bool(is_crop_lost(state.house.air)):
             warmth = float(state.house.air.temperature)
-            return f"the crop is lost: {warmth:.1f} degC, it lives at {FROST:g}..{SCORCH:g} degC"
+            return (
+                f"the crop is lost: {warmth:.1f} degC, it lives at "
+                f"{MIN_CROP_TEMPERATURE:g}..{MAX_CROP_TEMPERATURE:g} degC"
+            )
         return (
             f"harvest after {DAYS} days: {float(info['grown']):.1f} kg/m2 of fresh tomatoes in all"
         )
@@ -484,9 +494,9 @@ def actuators(setting: Control, limits: Control) -> Control:
     return Control(*(limit * fraction for limit, fraction in zip(limits, setting, strict=True)))
 
 
-def lost(air: Air) -> Scalar:
+def is_crop_lost(air: Air) -> Scalar:
     """Say whether the crop froze or burnt."""
-    return (air.temperature < FROST) | (air.temperature > SCORCH)
+    return (air.temperature < MIN_CROP_TEMPERATURE) | (air.temperature > MAX_CROP_TEMPERATURE)
 
 
 def violation(air: Air, bounds: Bounds = Bounds()) -> Scalar:  # noqa: B008 - numbers

@@ -53,8 +53,8 @@ from ..pictures.high_tech_picture import picture_with_devices
 from ..weather.climates import next_sky
 from ..weather.records import STEP
 from . import tomato_sensors
-from .lettuce import INTERLOCK, KWH
-from .tomato import FRESH, Params, State, Tomato, actuators, lost, violation
+from .lettuce import KWH, MAX_DOSING_CO2
+from .tomato import FRESH, Params, State, Tomato, actuators, is_crop_lost, violation
 
 LAMP_LIMIT = 200 / 3
 """W/m2 of electricity: the LEDs of Katzin 2021, table 4.3; 200 umol/(m2 s)"""
@@ -62,7 +62,7 @@ BOILER_LIMIT = 150.0
 """W/m2: Vanthoor 2011, table 8.2"""
 IRRIGATION_LIMIT = 2 / 3600
 """kg/(m2 s); chosen"""
-FLUE = 0.057
+FLUE_CO2 = 0.057
 """mg of carbon dioxide a joule of heat from gas: Vanthoor 2011, table 8.1"""
 UTILITIES = {"electricity": ("EUR/kWh", 0.04, 0.14), "water": ("EUR/m3", 0.5, 2.0)}
 """Units, and ranges of the prices; chosen"""
@@ -206,7 +206,7 @@ class TomatoHighTech(Tomato):
             0.375 * self.own_constants.range("vents")[1] * 12.0
             + 20 * self.own_constants.range("leakage")[1]
         )  # wind of 40 m/s
-        if exchange > 2 * high_tech_glasshouse.TOP_HEIGHT * high_tech_glasshouse.FASTEST:
+        if exchange > 2 * high_tech_glasshouse.TOP_HEIGHT * high_tech_glasshouse.MAX_DECAY_RATE:
             raise ValueError(
                 f"{self.card.id}: vents or leakage change the air above the screen in "
                 f"{high_tech_glasshouse.TOP_HEIGHT / exchange:.2f} s, too fast to integrate."
@@ -220,7 +220,7 @@ class TomatoHighTech(Tomato):
         worst, best = super()._reward_range()
         weight = self.own_constants.weight
         own_constants = self.own_constants
-        dearest = self.records.dearest
+        dearest = self.records.highest_price
         heat = (
             weight("heat") * dearest("heat") * heat_store.CAPACITY / heat_store.COOLING * STEP / KWH
         )
@@ -285,7 +285,7 @@ class TomatoHighTech(Tomato):
         The root zone drains at the end of the half hour.
         """
         house, equipment, air = state.house, state.equipment, state.house.air
-        dosing = jnp.where(co2_ppm(air.co2, air.temperature) < INTERLOCK, action[2], 0.0)
+        dosing = jnp.where(co2_ppm(air.co2, air.temperature) < MAX_DOSING_CO2, action[2], 0.0)
         requested = Devices(action[3], action[4], action[5], action[6])
         stored = heat_store.pass_time(
             equipment.heat,
@@ -301,12 +301,13 @@ class TomatoHighTech(Tomato):
         then = high_tech_glasshouse.step(
             now, setting, state.outside, params.house, params.variety, self.climate.mean, STEP
         )
-        root = root_zone.drained(then.water)
+        root = root_zone.drain(then.water)
         used = Used(
-            equipment.used.heat + (1 / KWH) * left_store(equipment.heat, stored.heat, units.boiler),
+            equipment.used.heat
+            + (1 / KWH) * heat_from_store(equipment.heat, stored.heat, units.boiler),
             equipment.used.electricity + (STEP / KWH) * units.lamps,
             equipment.used.water + STEP * units.irrigation,
-            equipment.used.co2 + (1e-6 * STEP) * bought(controls.co2, units.boiler),
+            equipment.used.co2 + (1e-6 * STEP) * bought_co2(controls.co2, units.boiler),
         )
         steps = state.steps + 1
         sky = next_sky(self.climate, state.sky, self.normal(key, 5), STEP)
@@ -314,7 +315,7 @@ class TomatoHighTech(Tomato):
             house=House(then.air, then.crop, then.harvest),
             applied=applied,
             sky=sky,
-            outside=self.outside(params, sky, steps),
+            outside=self.weather_outside(params, sky, steps),
             steps=steps,
             violation=state.violation + violation(then.air, self.bounds),
             equipment=Equipment(then.nodes, stored.heat, root.water, root.drain, devices, used),
@@ -383,10 +384,10 @@ class TomatoHighTech(Tomato):
         utilities = self.utilities_at(params, state.steps)
         weight = self.own_constants.weight
         devices, equipment = self.in_units(next_state.equipment.applied), next_state.equipment
-        store_heat = left_store(state.equipment.heat, equipment.heat, devices.boiler)
-        co2 = bought(self.limits.co2 * next_state.applied.co2, devices.boiler)
+        store_heat = heat_from_store(state.equipment.heat, equipment.heat, devices.boiler)
+        co2 = bought_co2(self.limits.co2 * next_state.applied.co2, devices.boiler)
         after, before = next_state.house, state.house
-        hanging = jnp.where(lost(after.air), 0.0, after.crop.fruit)
+        hanging = jnp.where(is_crop_lost(after.air), 0.0, after.crop.fruit)
         gained = prices.tomato * (
             FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest))
         )
@@ -446,7 +447,7 @@ class TomatoHighTech(Tomato):
         )
 
 
-def left_store(before: Scalar, after: Scalar, charged: Scalar) -> Scalar:
+def heat_from_store(before: Scalar, after: Scalar, charged: Scalar) -> Scalar:
     """Return the heat that left the store in a step, J/m2.
 
     ``before`` and ``after`` are its heat, J/m2, and ``charged`` is the charge, W/m2.
@@ -454,9 +455,9 @@ def left_store(before: Scalar, after: Scalar, charged: Scalar) -> Scalar:
     return STEP * charged - (after - before)
 
 
-def bought(dosed: Scalar, burnt: Scalar) -> Scalar:
+def bought_co2(dosed: Scalar, burnt: Scalar) -> Scalar:
     """Return the carbon dioxide that flue gas does not give, mg/(m2 s).
 
     ``burnt`` is the heat of the boiler, W/m2.
     """
-    return jnp.maximum(0.0, dosed - FLUE * burnt)
+    return jnp.maximum(0.0, dosed - FLUE_CO2 * burnt)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from ..physics.glasshouse import Air, Scalar, co2_ppm, saturated
+from ..physics.glasshouse import Air, Scalar, co2_ppm, saturation_pressure
 from ..physics.tomato_crop import GENERATIVE
 
 MEASURED = (
@@ -86,7 +86,7 @@ def measure(air: Air) -> Readings:
 
 def relative_humidity(vapour: Scalar, temperature: Scalar) -> Scalar:
     """Return relative humidity in per cent, at most 100: a hygrometer shows no more."""
-    return jnp.minimum(100.0, 100.0 * vapour / saturated(temperature))
+    return jnp.minimum(100.0, 100.0 * vapour / saturation_pressure(temperature))
 
 
 def read(observation: Scalar, name: str) -> Scalar:

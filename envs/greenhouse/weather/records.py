@@ -96,7 +96,7 @@ class Records:
             (len(column) for column in (*self.weather.values(), *self.prices.values())), default=0
         )
 
-    def dearest(self, good: str) -> float:
+    def highest_price(self, good: str) -> float:
         """Return the largest size of a price, recorded or drawn."""
         if good in self.prices:
             return float(np.abs(self.prices[good]).max())
@@ -112,7 +112,8 @@ class Records:
         They are the usual scales, raised so that no price shows above 2.
         """
         return [
-            max(scale, 0.51 * self.dearest(good)) for good, scale in zip(goods, usual, strict=True)
+            max(scale, 0.51 * self.highest_price(good))
+            for good, scale in zip(goods, usual, strict=True)
         ]
 
     def begin(

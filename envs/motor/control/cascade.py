@@ -56,7 +56,7 @@ SPEED_PERIODS = 10.0
 
 Its integrator takes ten times as long.
 """
-LACKING = 0.01
+MAX_LACK = 0.01
 """Lack of voltage, in parts of a converter's largest, above which the integrators stop.
 
 The remaining error then says nothing about the machine, and an integrator that added it would wind
@@ -83,7 +83,7 @@ def learn(integrals: Values, changing: Values, lacking: Values) -> Values:
             voltage.
     """
     return tuple(
-        integral + LEARNING * jnp.where(jnp.abs(lack) < LACKING, change, 0.0)
+        integral + LEARNING * jnp.where(jnp.abs(lack) < MAX_LACK, change, 0.0)
         for integral, change, lack in zip(integrals, changing, lacking, strict=False)
     )
 
@@ -103,7 +103,9 @@ class Cascade(eqx.Module):
         """
         if not isinstance(task, Drive):
             raise TypeError(f"Cascade controls drives, got {type(task).__name__}.")
-        return (ObservingCascade if isinstance(task.instruments, NoisyInstruments) else cls)(task)
+        if isinstance(task.instruments, NoisyInstruments):
+            return ObservingCascade(task)
+        return cls(task)
 
     def initial(self, params: Params) -> Any:
         """Begin with the current integrators at zero.
@@ -161,7 +163,7 @@ class Cascade(eqx.Module):
         task = self.task
         if task.kind == "current":
             return state.setpoint, integral
-        setpoint, value = state.setpoint[0], task.controlled(state, params)[0]
+        setpoint, value = state.setpoint[0], task.controlled_values(state, params)[0]
         if task.kind == "torque":
             off = value - task.plant.nominal.torque(state.electrical)
             return self._for_torque(setpoint - off, state), integral
@@ -195,7 +197,7 @@ class Cascade(eqx.Module):
         The integrators follow the present measurements.
         """
         plant = self.task.plant
-        currents = self._measured(state)
+        currents = self._measured_currents(state)
         errors = tuple(w - i for w, i in zip(goal_currents, currents, strict=False))
         # A voltage without a current of its own has no error and no integral.
         integral = (*integrals, *[0.0] * (plant.inputs - len(integrals)))
@@ -203,26 +205,29 @@ class Cascade(eqx.Module):
             resistance * current
             for resistance, current in zip(plant.resistances(), currents, strict=True)
         ]
-        induced = plant.induced(state.electrical, state.speed)
+        induced = plant.induced_voltages(state.electrical, state.speed)
         holding = tuple(
             r + i + learnt for r, i, learnt in zip(resistive, induced, integral, strict=True)
         )
-        changes = plant.changing(errors, self.task.period, state.speed)
-        changing = self._together(changes, holding)
+        changes = plant.changing_voltages(errors, self.task.period, state.speed)
+        changing = self._limit_changes(changes, holding)
         units = self._from_link(plant.units, state)
         shares = tuple(
             jnp.clip((holding_voltage + change) * (1 / unit), -3, 3)
             for holding_voltage, change, unit in zip(holding, changing, units, strict=True)
         )
-        action = tuple(jnp.clip(share, -1, 1) for share in plant.within_reach(shares))
+        action = tuple(jnp.clip(share, -1, 1) for share in plant.limit_action(shares))
         if (
             self.task.delayed
         ):  # a prediction hides the unknown part, which the integrators are to learn
             errors = tuple(
-                w - i for w, i in zip(goal_currents, self._measured(measured_state), strict=False)
+                w - i
+                for w, i in zip(
+                    goal_currents, self._measured_currents(measured_state), strict=False
+                )
             )
-            changing = self._together(
-                plant.changing(errors, self.task.period, measured_state.speed), holding
+            changing = self._limit_changes(
+                plant.changing_voltages(errors, self.task.period, measured_state.speed), holding
             )
         lacking = tuple(
             (holding_voltage + change_voltage) * (1 / unit) - share
@@ -230,18 +235,17 @@ class Cascade(eqx.Module):
                 holding, changes, units, action, strict=True
             )
         )
-        return action, learn(integrals, changing, plant.waiting(lacking))
+        return action, learn(integrals, changing, plant.lack_per_integrator(lacking))
 
-    def _together(self, changing: Values, holding: Values) -> Values:
+    def _limit_changes(self, changing: Values, holding: Values) -> Values:
         """Return the changing voltages, V, to request besides those that hold the currents."""
-        return self.task.plant.together(changing, holding)
+        return self.task.plant.limit_changes(changing, holding)
 
-    def _measured(self, state: State) -> list[Scalar]:
+    def _measured_currents(self, state: State) -> list[Scalar]:
         """Return the currents of the voltages, A."""
         plant = self.task.plant
         return [
-            value * plant.current_limit
-            for value in plant.measured(state.electrical)[: plant.inputs]
+            value * plant.current_limit for value in plant.measure(state.electrical)[: plant.inputs]
         ]
 
     def _switch_state(self, currents: Values, state: State) -> jax.Array:
@@ -251,12 +255,12 @@ class Cascade(eqx.Module):
         nominal = Params(plant.nominal, None, state.speed, state.speed)
 
         def distance(number: jax.Array) -> Scalar:
-            voltage = self._from_link(plant.switched(number, state.electrical, state.angle), state)
+            voltage = self._from_link(
+                plant.switched_voltage(number, state.electrical, state.angle), state
+            )
             ahead = task.machine_after(state.electrical, state.speed, voltage, nominal)
             total: Scalar = 100.0 * jnp.maximum(plant.length(ahead) - 0.95, 0)
-            for value, setpoint, unit in zip(
-                plant.measured(ahead), currents, halving, strict=False
-            ):
+            for value, setpoint, unit in zip(plant.measure(ahead), currents, halving, strict=False):
                 error = (value * plant.current_limit - setpoint) * (1 / unit)
                 total = total + error * error
             return total
@@ -298,8 +302,10 @@ class ObservingCascade(Cascade):
 
     LEARNING = 0.02
     """Part of an unexpected change of a current by which the learnt voltages follow."""
-    MISMATCH, UNKNOWN_LOAD = 0.1, 1 / 3
-    """Parts of a step's change of a current, and of a speed, that the data sheet gets wrong."""
+    MISMATCH = 0.1
+    """Part of a step's change of a current that the data sheet gets wrong."""
+    UNKNOWN_LOAD = 1 / 3
+    """Part of a step's change of a speed that the data sheet gets wrong."""
     LOAD = 0.2
     """Standard deviation of the load, in parts of the largest torque.
 
@@ -307,7 +313,7 @@ class ObservingCascade(Cascade):
     """
     POSITION = 0.1
     """Part of an unexpected position by which the estimate follows."""
-    HARDLY = 0.08
+    MIN_TELLING_SPEED = 0.08
     """Speed, in parts of the limit, below which an induced voltage tells little of a flux."""
 
     def initial(self, params: Params) -> Any:
@@ -343,7 +349,9 @@ class ObservingCascade(Cascade):
             lambda a, b: jnp.where(started, a, b), observed, first
         )
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
-        state_ahead = self._state_ahead(state, self._less(state.memories.waiting, learnt, state))
+        state_ahead = self._state_ahead(
+            state, self._subtract_learnt(state.memories.waiting, learnt, state)
+        )
         if task.kind == "torque":
             state_ahead = state_ahead._replace(
                 setpoint=(state_ahead.setpoint[0] - self._unknown_torque(learnt, state),)
@@ -364,10 +372,10 @@ class ObservingCascade(Cascade):
         if self.task.finite or not isinstance(plant, Synchronous):
             return 0.0 * state.speed
         power = 1.5 * (learnt[0] * state.electrical.d + learnt[1] * state.electrical.q)
-        hardly = self.HARDLY * plant.speed_limit
+        hardly = self.MIN_TELLING_SPEED * plant.speed_limit
         return power * state.speed / (state.speed * state.speed + hardly * hardly)
 
-    def _less(self, applied: Any, learnt: Values, state: State) -> Any:
+    def _subtract_learnt(self, applied: Any, learnt: Values, state: State) -> Any:
         """Subtract the learnt voltages from the applied ones.
 
         They are what holding the currents needs more than the data sheet says.
@@ -413,16 +421,18 @@ class ObservingCascade(Cascade):
     def _observe_currents(self, memory: Observed, measured_state: State) -> tuple[Values, Any]:
         """Return the learnt voltages, and the electrical state."""
         task, plant, previous, gain = self.task, self.task.plant, memory.state, self._current_gain
-        applied = self._less(task.actuator.choice(measured_state.applied), memory.voltage, previous)
-        measured = plant.measured(measured_state.electrical)
-        expected = plant.measured(self._ahead(previous, applied).electrical)
+        applied = self._subtract_learnt(
+            task.actuator.choice(measured_state.applied), memory.voltage, previous
+        )
+        measured = plant.measure(measured_state.electrical)
+        expected = plant.measure(self._ahead(previous, applied).electrical)
         off = tuple(s - e for s, e in zip(measured, expected, strict=True))
         electrical = plant.electrical_of(
             tuple(e + gain * o for e, o in zip(expected, off, strict=True)),
             plant.directions(measured_state.electrical, measured_state.angle),
         )
         amperes = tuple(o * plant.current_limit for o in off[: len(plant.currents)])
-        changing = plant.changing(amperes, task.period, measured_state.speed)
+        changing = plant.changing_voltages(amperes, task.period, measured_state.speed)
         rate = self.LEARNING * gain
         learnt = tuple(
             volts - rate * more for volts, more in zip(memory.voltage, changing, strict=False)

@@ -29,12 +29,11 @@ from ..machines.frames import DQ, Phases, Scalar, inverse_clarke, inverse_park
 from ..machines.open_phase import Currents
 from ..tasks.faulty import FaultyDrive, phases_of
 
-REQUESTED, CARRIED = 15.0, 3.0
-"""Currents by which a phase is suspected, A.
-
-It is suspected if more than the first is requested and it carries less than the second.
-"""
-STEPS = 5.0
+MIN_REQUESTED_CURRENT = 15.0
+"""A: a phase is suspected only while more than this is requested of it."""
+MAX_CARRIED_CURRENT = 3.0
+"""A: it is suspected if it then carries less than this."""
+SUSPICION_STEPS = 5.0
 """Number of consecutive steps of suspicion after which a phase is taken to be open."""
 
 
@@ -69,26 +68,28 @@ class FaultTolerant(eqx.Module):
         zero = jnp.zeros_like(params.speed)
         return Suspicion(Phases(zero, zero, zero), Phases(zero, zero, zero))
 
-    def suspected(self, memory: Suspicion, carried: Phases) -> Phases:
+    def count_suspicions(self, memory: Suspicion, carried: Phases) -> Phases:
         """Count the steps for which each phase is suspected.
 
         A phase that was taken to be open stays so.
         """
 
-        def longer(requested: Scalar, carried: Scalar, steps: Scalar) -> Scalar:
-            silent = (jnp.abs(requested) > REQUESTED) & (jnp.abs(carried) < CARRIED)
-            return jnp.where((steps >= STEPS) | silent, steps + 1, 0)
+        def count_steps(requested: Scalar, carried: Scalar, steps: Scalar) -> Scalar:
+            silent = (jnp.abs(requested) > MIN_REQUESTED_CURRENT) & (
+                jnp.abs(carried) < MAX_CARRIED_CURRENT
+            )
+            return jnp.where((steps >= SUSPICION_STEPS) | silent, steps + 1, 0)
 
-        return Phases(*map(longer, memory.requested, carried, memory.steps))
+        return Phases(*map(count_steps, memory.requested, carried, memory.steps))
 
     def act(self, memory: Suspicion, view: View, key: jax.Array) -> tuple[jax.Array, Suspicion]:
         """Return three phase voltages."""
         task, plant, state = self.task, self.task.plant, view.state
         machine, electrical_state = plant.nominal, state.electrical
-        steps = self.suspected(
+        steps = self.count_suspicions(
             memory, Phases(electrical_state.a, electrical_state.b, electrical_state.c)
         )
-        off = task.controlled(state, view.params)[0] - machine.inner_torque(
+        off = task.controlled_values(state, view.params)[0] - machine.inner_torque(
             electrical_state.currents
         )
         d, q = plant.currents_for(state.setpoint[0] - off, electrical_state)
@@ -98,7 +99,7 @@ class FaultTolerant(eqx.Module):
         phases = inverse_clarke(inverse_park(DQ(d, q), end_angle))
         zero: Scalar = 0.0
         for count, alone in zip(steps, phases, strict=True):
-            zero = jnp.where(count >= STEPS, -alone, zero)
+            zero = jnp.where(count >= SUSPICION_STEPS, -alone, zero)
         rate = 1 / task.period
         u_d = (
             machine.resistance * electrical_state.d

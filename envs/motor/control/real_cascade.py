@@ -29,7 +29,7 @@ from ..tasks.drive import Params, State
 from ..tasks.real import RealDrive
 from .cascade import Cascade, learn
 
-DERATED = (130.0, 140.0)
+DERATING_TEMPERATURES = (130.0, 140.0)
 """Winding temperatures between which the current is reduced, degrees Celsius.
 
 The full nominal current is allowed below the first, and none above the second.
@@ -58,11 +58,13 @@ class RealCascade(Cascade):
         if self.task.kind == "torque":
             current = DQ(state.electrical.d, state.electrical.q)
             flux = plant.nominal_map.flux(current)
-            off = self.task.controlled(state, params)[0] - plant.nominal.inner_torque(flux, current)
+            off = self.task.controlled_values(state, params)[0] - plant.nominal.inner_torque(
+                flux, current
+            )
             d, q = self._for_torque(state.setpoint[0] - off, state)
         else:
             (d, q), integral = super()._currents(integral, state, params)
-        cool, hot = DERATED
+        cool, hot = DERATING_TEMPERATURES
         allowed = jnp.clip((hot - state.electrical.winding) * (1 / (hot - cool)), 0, 1)
         max_current = plant.nominal_current * jnp.sqrt(allowed)
         share = max_current / jnp.maximum(jnp.sqrt(d * d + q * q), jnp.maximum(max_current, 1.0))
@@ -86,7 +88,7 @@ class RealCascade(Cascade):
             h + c + integral for h, c, integral in zip(holding, changing, integrals, strict=True)
         ]
         shares = tuple(jnp.clip(volts * (1 / plant.unit), -3, 3) for volts in voltages)
-        action = tuple(jnp.clip(share, -1, 1) for share in plant.within_reach(shares))
+        action = tuple(jnp.clip(share, -1, 1) for share in plant.limit_action(shares))
         lacking = tuple(
             volts * (1 / plant.unit) - share for volts, share in zip(voltages, action, strict=True)
         )

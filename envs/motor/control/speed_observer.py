@@ -24,14 +24,14 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from ..machines.dc import PermanentlyExcited
-from ..machines.frames import AlphaBeta, Scalar, park, wrapped
+from ..machines.frames import AlphaBeta, Scalar, park, wrap_angle
 from ..machines.synchronous import PermanentMagnet
 
 FILTER = 0.2
 """Part by which the direct-current estimate follows what a step shows."""
 BANDWIDTH = 800.0
 """rad/s: both poles of the phase-locked loop."""
-LEAST_EMF = 5.0
+MIN_EMF = 5.0
 """V: an extended force that is shorter, as in quick changes of i_q, corrects little."""
 
 
@@ -56,7 +56,9 @@ class Rotor(NamedTuple):
     """rad/s, mechanical"""
 
 
-def short_circuited(current: AlphaBeta, machine: PermanentMagnet, period: float) -> Rotor:
+def estimate_from_short_circuit(
+    current: AlphaBeta, machine: PermanentMagnet, period: float
+) -> Rotor:
     """Estimate a forward rotor from the current (A) after a first step without voltage."""
     length = jnp.sqrt(current.alpha * current.alpha + current.beta * current.beta)
     electrical = length * (machine.inductance_q / (machine.magnet_flux * period))
@@ -64,12 +66,12 @@ def short_circuited(current: AlphaBeta, machine: PermanentMagnet, period: float)
     # i_q.
     magnet_current = 0.5 * period * electrical * (machine.inductance_q / machine.inductance_d)
     return Rotor(
-        wrapped(jnp.arctan2(current.alpha, -current.beta) + magnet_current),
+        wrap_angle(jnp.arctan2(current.alpha, -current.beta) + magnet_current),
         electrical / machine.pole_pairs,
     )
 
 
-def locked(
+def track_rotor(
     previous: Rotor,
     machine: PermanentMagnet,
     voltage: AlphaBeta,
@@ -94,9 +96,9 @@ def locked(
         + electrical * machine.inductance_q * q
     )
     force = electrical * (saliency * d + machine.magnet_flux) - saliency * slope_q
-    error = jnp.clip(-off * force / (force * force + LEAST_EMF * LEAST_EMF), -1, 1)
+    error = jnp.clip(-off * force / (force * force + MIN_EMF * MIN_EMF), -1, 1)
     pole = BANDWIDTH * period
     return Rotor(
-        wrapped(previous.angle + turned + 2 * pole * error),
+        wrap_angle(previous.angle + turned + 2 * pole * error),
         previous.speed + pole * pole / (machine.pole_pairs * period) * error,
     )

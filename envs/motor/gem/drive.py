@@ -142,7 +142,7 @@ class GemDrive(Task[Params, State]):
         """Begin at rest, or at the speed of the bench."""
         start = self.env.initial(self.dtype)
         return State(
-            start, self.env.first_shown(start), setpoint.begin(self.wieners, key, self.dtype)
+            start, self.env.first_observation(start), setpoint.begin(self.wieners, key, self.dtype)
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -167,7 +167,7 @@ class GemDrive(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Tell whether a guarded current is beyond its limit."""
-        return self.env.violated(state.observed)
+        return self.env.is_violated(state.observed)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -179,9 +179,9 @@ class GemDrive(Task[Params, State]):
             [error < tolerance for error, tolerance in zip(errors, self.tolerances, strict=True)]
         ).all()
         return {
-            "success": tolerances & ~self.env.violated(state.observed),
+            "success": tolerances & ~self.env.is_violated(state.observed),
             "error": jnp.stack(errors).max(),
-            "current": jnp.sqrt(jnp.stack(self.env.guarded(state.observed)).max()),
+            "current": jnp.sqrt(jnp.stack(self.env.guarded_squares(state.observed)).max()),
             "torque": state.observed[1] * self.limits["torque"],
             "speed": state.drive.speed,
         }
@@ -191,7 +191,7 @@ class GemDrive(Task[Params, State]):
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Name the currents that tripped it."""
         squares, names = max(
-            zip(self.env.guarded(state.observed), self.env.system.guarded, strict=True)
+            zip(self.env.guarded_squares(state.observed), self.env.system.guarded, strict=True)
         )
         return f"over-current: {', '.join(names)} at {float(squares) ** 0.5:.3f} of the limit"
 
@@ -224,7 +224,7 @@ class GemDrive(Task[Params, State]):
             return components.switch_states(tuple(states))
         if self.env.finite:
             return tuple(
-                Component(name, f"switch state: {components.STATES[count]}")
+                Component(name, f"switch state: {components.STATE_EFFECTS[count]}")
                 for name, count in states
             )
         half, full = f"{self.env.supply / 2:g} V", f"{self.env.supply:g} V"
@@ -272,7 +272,7 @@ class GemDrive(Task[Params, State]):
             )
         ]
         vector = (at["i_sd"], at["i_sq"]) if "i_sd" in at else None
-        share = float(max(self.env.guarded(state.observed))) ** 0.5
+        share = float(max(self.env.guarded_squares(state.observed))) ** 0.5
         voltages = tuple(
             at[name] * self.limits[name] / self.env.supply for name in self.env.system.voltages
         )

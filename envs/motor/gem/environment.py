@@ -43,7 +43,7 @@ from ..machines.frames import (
     inverse_clarke,
     inverse_park,
     park,
-    wrapped,
+    wrap_angle,
 )
 from ..power_electronics import converter
 
@@ -114,7 +114,7 @@ class Environment(NamedTuple):
             lambda value: jnp.asarray(value, dtype), State(self.system.still, self.speed, 0.0)
         )
 
-    def first_shown(self, start: State) -> jax.Array:
+    def first_observation(self, start: State) -> jax.Array:
         """Return what the peer shows at the start.
 
         Bridges are at the link's lower end, and other converters at zero.
@@ -132,7 +132,7 @@ class Environment(NamedTuple):
         ``action``: duties in [-1, 1], or switch states, shape ``(n,)``, in the order of the peer's
         action space.
         """
-        terminals, voltage = self.applied(state, action)
+        terminals, voltage = self.apply_action(state, action)
         count = SUBSTEPS[state.speed.dtype.name]
         next_state = jax.lax.fori_loop(
             0,
@@ -142,9 +142,9 @@ class Environment(NamedTuple):
         )
         observed = self.observe(terminals, voltage, state, next_state)
         # The peer's episodes are long: digits are kept.
-        return next_state._replace(angle=wrapped(next_state.angle)), observed
+        return next_state._replace(angle=wrap_angle(next_state.angle)), observed
 
-    def applied(self, state: State, action: Any) -> tuple[list[Scalar], Any]:
+    def apply_action(self, state: State, action: Any) -> tuple[list[Scalar], Any]:
         """Return the voltages of the converters' terminals and of the machine.
 
         They hold over the step that begins here.
@@ -181,14 +181,14 @@ class Environment(NamedTuple):
         limits = zip(self.state_names, self.limits, strict=True)
         return jnp.stack([jnp.asarray(values[name], dtype) * (1 / limit) for name, limit in limits])
 
-    def guarded(self, observed: Any) -> list[Scalar]:
+    def guarded_squares(self, observed: Any) -> list[Scalar]:
         """Return the sum of squares of the quantities of each limit that the peer guards."""
         at = dict(zip(self.state_names, observed, strict=True))
         return [sum(at[name] * at[name] for name in names) for names in self.system.guarded]
 
-    def violated(self, observed: jax.Array) -> jax.Array:
+    def is_violated(self, observed: jax.Array) -> jax.Array:
         """Tell whether an observation is beyond a limit, which ends the peer's episode."""
-        return jnp.stack([squares > 1 for squares in self.guarded(observed)]).any()
+        return jnp.stack([squares > 1 for squares in self.guarded_squares(observed)]).any()
 
     def reward(self, observed: jax.Array, setpoint: dict[str, Scalar]) -> jax.Array:
         """Return minus the weighted errors, or the price of a violation.
@@ -201,7 +201,7 @@ class Environment(NamedTuple):
             error = error + weight * jnp.abs(observed[i] - setpoint[name]) / (
                 self.high[i] - self.low[i]
             )
-        return jnp.where(self.violated(observed), self.violation_reward, -error)
+        return jnp.where(self.is_violated(observed), self.violation_reward, -error)
 
 
 def _terminal_voltages(terminals: tuple[str, ...], action: Any, finite: bool) -> list[Scalar]:
@@ -285,7 +285,7 @@ def _synchronous(
                 (*phases, *next_state.electrical, *terminals[:3], *voltage),
                 strict=True,
             )
-        ) | {"epsilon": wrapped(next_state.angle)}
+        ) | {"epsilon": wrap_angle(next_state.angle)}
 
     return System(
         machine,
@@ -334,7 +334,7 @@ def _induction(
         terminals: list[Scalar], voltage: induction.Voltages, state: State, next_state: State
     ) -> Values:
         angle = field_angle(state)
-        values: Values = {"epsilon": wrapped(next_state.angle)}
+        values: Values = {"epsilon": wrap_angle(next_state.angle)}
         rotor = machine.rotor_current(next_state.electrical)
         for i, (winding, flowing, winding_voltage, ahead) in enumerate(
             (
@@ -378,7 +378,7 @@ def _six_phase(machine: synchronous.SixPhase) -> System:
         first, second = synchronous.six_phases(next_state.electrical, state.angle)
         values = (*first, *second, *next_state.electrical, *terminals, *voltage)
         return dict(zip(currents + voltages, values, strict=True)) | {
-            "epsilon": wrapped(next_state.angle)
+            "epsilon": wrap_angle(next_state.angle)
         }
 
     return System(

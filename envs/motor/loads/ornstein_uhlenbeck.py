@@ -13,7 +13,7 @@ import math
 from ..machines.frames import Scalar
 
 
-def ahead(
+def next_value(
     value: Scalar, normal: Scalar, deviation: float, time_constant: float, step: float
 ) -> Scalar:
     """Return the value ``step`` s later.

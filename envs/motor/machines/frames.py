@@ -72,6 +72,6 @@ def inverse_park(vector: DQ, angle: Scalar) -> AlphaBeta:
     return AlphaBeta(cos * vector.d - sin * vector.q, sin * vector.d + cos * vector.q)
 
 
-def wrapped(angle: Scalar) -> Scalar:
+def wrap_angle(angle: Scalar) -> Scalar:
     """Return the same angle in [-pi, pi)."""
     return angle - 2 * math.pi * jnp.floor(angle * (1 / (2 * math.pi)) + 0.5)

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 
 from .frames import DQ, Scalar
 
-SLOW = 10.0
+HYSTERESIS_SPEED = 10.0
 """Electrical speed below which hysteresis brakes in proportion to the speed, rad/s.
 
 So the rotor can stand still.
@@ -46,7 +46,7 @@ class IronLosses(NamedTuple):
         It has the sign of ``speed`` (rad/s).
         """
         electrical = pole_pairs * speed
-        direction = jnp.clip(electrical * (1 / SLOW), -1, 1)
+        direction = jnp.clip(electrical * (1 / HYSTERESIS_SPEED), -1, 1)
         square = flux.d * flux.d + flux.q * flux.q
         return pole_pairs * (self.hysteresis * direction + self.eddy * electrical) * square
 

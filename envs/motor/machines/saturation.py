@@ -44,7 +44,7 @@ class Saturation(NamedTuple):
     magnets: Scalar
     """i_m, A"""
 
-    def magnetised(self, magnet_flux: Scalar) -> Saturation:
+    def with_magnets(self, magnet_flux: Scalar) -> Saturation:
         """Return the same iron with magnets that make this flux (V s) without currents."""
         return self._replace(magnets=(self.d0 + self.dd * abs(magnet_flux)) * magnet_flux)
 
@@ -107,12 +107,14 @@ class Saturation(NamedTuple):
         return 1.5 * (alone + self.dq / 6 * x * x * along**3 - self.magnets * x)
 
 
-def saturated(
+def saturation_of(
     inductance_d: Scalar, inductance_q: Scalar, magnet_flux: Scalar, iron: Iron
 ) -> Saturation:
     """Return the machine with these inductances (H) and magnet flux (V s) near zero current."""
     d0 = 1 / inductance_d - 2 * iron.dd * magnet_flux
-    return Saturation(d0, 1 / inductance_q, iron.dd, iron.qq, iron.dq, 0.0).magnetised(magnet_flux)
+    return Saturation(d0, 1 / inductance_q, iron.dd, iron.qq, iron.dq, 0.0).with_magnets(
+        magnet_flux
+    )
 
 
 class Iron(NamedTuple):

@@ -34,7 +34,7 @@ def euler(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
     return jax.tree.map(lambda value, rate: value + step * rate, y, derivative(0.0, y))
 
 
-def exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
+def step_exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
     """Return ``y`` one step later, where dy/dt = A y + b.
 
     The series is y + h f + h/2 A (h f) + h/3 A (h/2 A (h f)) + ...
@@ -54,5 +54,5 @@ def exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
     return total
 
 
-SOLVERS: dict[str, Callable[..., Any]] = {"rk4": rk4, "euler": euler, "exact": exact}
+SOLVERS: dict[str, Callable[..., Any]] = {"rk4": rk4, "euler": euler, "exact": step_exact}
 """Methods by their names in ``card.choices``."""

@@ -20,17 +20,17 @@ from typing import NamedTuple
 
 from .frames import Scalar
 
-ROOM = 20.0
+ROOM_TEMPERATURE = 20.0
 """Degrees Celsius: temperature of data sheets."""
-COPPER = 3.93e-3
+COPPER_COEFFICIENT = 3.93e-3
 """1/K"""
-MAGNETS = -1.1e-3
+MAGNET_COEFFICIENT = -1.1e-3
 """1/K"""
 
 
 def resistance(at_room: Scalar, winding: Scalar) -> Scalar:
     """Return the resistance of a winding, Ohm, at a temperature in degrees Celsius."""
-    return at_room * (1 + COPPER * (winding - ROOM))
+    return at_room * (1 + COPPER_COEFFICIENT * (winding - ROOM_TEMPERATURE))
 
 
 def magnet_flux(at_room: Scalar, magnets: Scalar) -> Scalar:
@@ -38,7 +38,7 @@ def magnet_flux(at_room: Scalar, magnets: Scalar) -> Scalar:
 
     Cooled magnets regain what they lost.
     """
-    return at_room * (1 + MAGNETS * (magnets - ROOM))
+    return at_room * (1 + MAGNET_COEFFICIENT * (magnets - ROOM_TEMPERATURE))
 
 
 class Temperatures(NamedTuple):

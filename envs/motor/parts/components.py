@@ -63,7 +63,7 @@ def electrical(name: str, machine: str) -> str:
     return f"{KINDS[kind]}{winding} {AXES[axis].format(whose=whose)}"
 
 
-def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
+def describe_measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
     """Describe the measured electrical quantities, then the speed.
 
     ``error`` is added to each meaning.
@@ -158,9 +158,9 @@ def voltage_actions(plant: Plant, machine: str) -> tuple[Component, ...]:
     )
 
 
-MOST_NAMED = 20
+MAX_NAMED_STATES = 20
 """Switch states that are named one by one."""
-STATES = {
+STATE_EFFECTS = {
     8: "0 to 7, whose bits 4, 2 and 1 put phase a, b and c at the upper end of the link",
     4: "0 or 3 no voltage, 1 the link's voltage forward, 2 backward",
 }
@@ -173,7 +173,7 @@ def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, .
     if not second_converter:
         return tuple(Component(*_state(state, count, first)) for state in range(count))
     [(second, more)] = second_converter
-    if count * more <= MOST_NAMED:
+    if count * more <= MAX_NAMED_STATES:
         pairs = [
             (_state(low, count, first), _state(high, more, second))
             for high in range(more)
@@ -184,17 +184,17 @@ def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, .
         )
     rule = (
         f"state of the {first} + {count} * state of the {second}. States of the {first}: "
-        f"{STATES[count]}"
+        f"{STATE_EFFECTS[count]}"
     )
     rule += (
-        f"; of the {second}: {STATES[more]}"
+        f"; of the {second}: {STATE_EFFECTS[more]}"
         if more != count
         else f"; those of the {second} likewise"
     )
     return (Component("switch_state", rule, "1", (count * more,)),)
 
 
-SWITCHED = {
+STATE_NAMES = {
     4: (
         ("low", "both legs low: no voltage"),
         ("forward", "the link's voltage forward"),
@@ -220,5 +220,5 @@ def _state(state: int, count: int, fed: str) -> tuple[str, str]:
         }
         meaning = where.get(len(high), f"only {' and '.join(high)} at the upper end of the link")
         return f"{fed} {bits}", meaning + (": no voltage" if len(high) in where else "")
-    name, meaning = SWITCHED[count][state]
+    name, meaning = STATE_NAMES[count][state]
     return f"{fed} {name}", f"{fed}: {meaning}"

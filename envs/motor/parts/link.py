@@ -75,11 +75,11 @@ class SuppliedLink(IdealLink):
     ) -> Scalar:
         """Charge from the supply, and discharge by the power that the machine takes."""
         current = self.plant.power(voltage, electrical) * (1 / self.plant.rating)
-        return self.supply.rate(link, self.supply.ahead(memory.phase, passed), current)
+        return self.supply.rate(link, self.supply.advance_phase(memory.phase, passed), current)
 
     def advance(self, memory: Link, link: Scalar, duration: float) -> Link:
         """Return the link with the mains' phase moved on."""
-        return Link(link, self.supply.ahead(memory.phase, duration))
+        return Link(link, self.supply.advance_phase(memory.phase, duration))
 
     def observe(self, memory: Link) -> Values:
         """Return the voltage."""

@@ -30,7 +30,7 @@ class Quantity(abc.ABC):
     def value(self, machine: Any, electrical: Any, speed: Scalar, angle: Scalar) -> Values:
         """Return the values, in :attr:`unit`."""
 
-    def estimated(self, measured: list[Scalar]) -> list[Scalar]:
+    def estimate(self, measured: list[Scalar]) -> list[Scalar]:
         """Return what instruments show.
 
         The data sheet's machine computes what nobody measures.
@@ -44,26 +44,26 @@ class Quantity(abc.ABC):
         """
         return (values[0] + errors[-1] * self.goal.scale,)
 
-    def steepest(self, fastest: float) -> float:
+    def max_change(self, fastest: float) -> float:
         """Return the change in each continuous step that a drive keeps up.
 
         ``fastest`` is the change of a set point's moves.
         """
         return fastest
 
-    def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
+    def first_setpoint(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
         """Return the first set points.
 
         ``away`` is how far those of a loaded shaft are from where it is.
         """
         return anywhere
 
-    def attainable(self, setpoint: Values) -> Values:
+    def limit_jointly(self, setpoint: Values) -> Values:
         """Return the set points that can be reached together."""
         return setpoint
 
     def joint_range(self) -> tuple[KeyFigure, ...]:
-        """Return the joint ranges that :meth:`attainable` keeps.
+        """Return the joint ranges that :meth:`limit_jointly` keeps.
 
         They hold beside the range of each set point.
         """
@@ -89,16 +89,16 @@ class Current(Quantity):
 
     def value(self, machine: Any, electrical: Any, speed: Scalar, angle: Scalar) -> Values:
         """Return the currents."""
-        return self._scaled(self.plant.measured(electrical))
+        return self._in_amperes(self.plant.measure(electrical))
 
     def read(self, measured: list[Scalar], values: Values, errors: jax.Array) -> Values:
         """Return the measured currents."""
-        return self._scaled(tuple(measured))
+        return self._in_amperes(tuple(measured))
 
-    def _scaled(self, measured: Values) -> Values:
+    def _in_amperes(self, measured: Values) -> Values:
         return tuple(value * self.plant.current_limit for value in measured[: len(self.names)])
 
-    def attainable(self, setpoint: Values) -> Values:
+    def limit_jointly(self, setpoint: Values) -> Values:
         """Keep the stator's d and q current within the nominal circle."""
         if not isinstance(self.plant, ThreePhase):
             return setpoint
@@ -145,7 +145,7 @@ class Torque(Quantity):
         """Return the torque."""
         return (machine.torque(electrical),)
 
-    def estimated(self, measured: list[Scalar]) -> list[Scalar]:
+    def estimate(self, measured: list[Scalar]) -> list[Scalar]:
         """Replace the torque by that of the data sheet's machine.
 
         It follows from the measured currents and flux.
@@ -180,11 +180,11 @@ class Speed(Quantity):
         """Return the measured speed."""
         return (measured[len(self.plant.measured_names)] * self.plant.speed_limit,)
 
-    def steepest(self, fastest: float) -> float:
+    def max_change(self, fastest: float) -> float:
         """Return no more than part of the torque accelerates."""
         return min(fastest, self.goal.period * self.design.steady_acceleration)
 
-    def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
+    def first_setpoint(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
         """Begin near the speed at the start."""
         return (jnp.clip(speed + away, self.goal.low[0], self.goal.high[0]),)
 
@@ -199,11 +199,11 @@ class Position(Quantity):
         """Return the angle."""
         return (angle,)
 
-    def steepest(self, fastest: float) -> float:
+    def max_change(self, fastest: float) -> float:
         """Return a pace at which a cascade without feed-forward lags by half a halving error."""
         return self.goal.halving[0] / 100
 
-    def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
+    def first_setpoint(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
         """Begin near zero."""
         return (jnp.clip(jnp.zeros_like(speed) + away, self.goal.low[0], self.goal.high[0]),)
 

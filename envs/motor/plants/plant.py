@@ -97,11 +97,11 @@ class Plant(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def still(self, machine: Any) -> Any:
+    def state_at_rest(self, machine: Any) -> Any:
         """Return the electrical state at the start: magnetised, no torque."""
 
     @abc.abstractmethod
-    def measured(self, electrical: Any) -> Values:
+    def measure(self, electrical: Any) -> Values:
         """Return the quantities of ``measured_names``.
 
         Currents are in parts of the limit, others in parts of their nominal value.
@@ -109,7 +109,7 @@ class Plant(abc.ABC):
 
     @abc.abstractmethod
     def electrical_of(self, measured: Values, directions: Values = ()) -> Any:
-        """Invert :meth:`measured`.
+        """Invert :meth:`measure`.
 
         ``directions`` are those of an induction machine's flux, as :meth:`directions` returns them.
         """
@@ -131,7 +131,7 @@ class Plant(abc.ABC):
         return tuple(state >> bit & 1 for bit in range(self.switches))
 
     @abc.abstractmethod
-    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+    def voltage_of_legs(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the machine's voltage, V, of legs at these parts of the link's voltage.
 
         ``angle`` is electrical, in rad.
@@ -141,27 +141,29 @@ class Plant(abc.ABC):
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
         """Return the current out of each leg, A; ``angle``: electrical, rad."""
 
-    def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
+    def interlocked_voltage(
+        self, applied: Values, electrical: Any, angle: Scalar, share: float
+    ) -> Any:
         """Return the voltage of :meth:`voltage` less what interlocking loses.
 
         Both switches of every leg are off for ``share`` of the period.
         """
-        lost = interlocking.lost(self.leg_currents(electrical, angle), share)
-        nothing = self.across((0.0,) * len(lost), electrical, angle)
-        less = self.across(lost, electrical, angle)
+        lost = interlocking.lost_voltages(self.leg_currents(electrical, angle), share)
+        nothing = self.voltage_of_legs((0.0,) * len(lost), electrical, angle)
+        less = self.voltage_of_legs(lost, electrical, angle)
         voltage = self.voltage(applied, electrical, angle)
         return jax.tree.map(lambda full, a, b: full + (a - b), voltage, less, nothing)
 
-    def conducting(self, electrical: Any, machine: Any) -> Any:
+    def conducting_state(self, electrical: Any, machine: Any) -> Any:
         """Return the electrical state without currents that the converter's diodes block."""
         return electrical
 
-    def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
+    def switched_voltage(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
         """Return the machine's voltage, V, of a switch state.
 
         It is constant over a step, which is short.
         """
-        return self.across(self.legs(state), electrical, angle)
+        return self.voltage_of_legs(self.legs(state), electrical, angle)
 
     @property
     @abc.abstractmethod
@@ -181,7 +183,7 @@ class Plant(abc.ABC):
         """Return the inductance of each controlled current's loop, H."""
 
     @abc.abstractmethod
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage, V, that each loop must overcome beyond resistance and inductance.
 
         It follows from the data sheet.
@@ -205,13 +207,11 @@ class Plant(abc.ABC):
         """Return :meth:`currents_for` a torque that is to be reached in a period (s) or more."""
         return self.currents_for(torque, electrical)
 
-    def holding(self, electrical: Any, speed: Scalar) -> Values:
+    def holding_action(self, electrical: Any, speed: Scalar) -> Values:
         """Return the continuous action that keeps the currents of the data sheet's machine."""
-        currents = (
-            value * self.current_limit for value in self.measured(electrical)[: self.inputs]
-        )
-        induced = self.induced(electrical, speed)
-        return self.within_reach(
+        currents = (value * self.current_limit for value in self.measure(electrical)[: self.inputs])
+        induced = self.induced_voltages(electrical, speed)
+        return self.limit_action(
             tuple(
                 jnp.clip((resistance * current + volts) * (1 / unit), -1, 1)
                 for resistance, current, volts, unit in zip(
@@ -220,7 +220,7 @@ class Plant(abc.ABC):
             )
         )
 
-    def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
+    def changing_voltages(self, errors: Values, period: float, speed: Scalar) -> Values:
         """Return the voltage, V, that removes errors (A) in a period (s).
 
         It follows from the data sheet's inductances.
@@ -230,14 +230,14 @@ class Plant(abc.ABC):
             for inductance, error in zip(self.inductances(), errors, strict=True)
         )
 
-    def together(self, changing: Values, holding: Values) -> Values:
+    def limit_changes(self, changing: Values, holding: Values) -> Values:
         """Return the changing voltages, V, that a controller may request.
 
         It requests them besides the voltages that hold the currents.
         """
         return changing
 
-    def waiting(self, lacking: Values) -> Values:
+    def lack_per_integrator(self, lacking: Values) -> Values:
         """Return the lack of voltage that stops each integrator, in parts of a unit.
 
         ``lacking`` is the lack of each converter.
@@ -248,11 +248,11 @@ class Plant(abc.ABC):
         """Return cosine and sine of each angle that the effect of a switch state depends on."""
         return ()
 
-    def within_reach(self, action: Values) -> Values:
+    def limit_action(self, action: Values) -> Values:
         """Return the action, limited to what the converter can give."""
         return action
 
-    def attainable(self, goal: Goal, kind: str) -> Goal:
+    def attainable_goal(self, goal: Goal, kind: str) -> Goal:
         """Return the machine's goal of a kind (``current``, ...).
 
         It is reduced to what the converter can follow.
@@ -262,6 +262,6 @@ class Plant(abc.ABC):
     def length(self, electrical: Any) -> Scalar:
         """Return the largest current in parts of the limit."""
         longest: Scalar = 0.0
-        for value in self.measured(electrical):
+        for value in self.measure(electrical):
             longest = jnp.maximum(longest, jnp.abs(value))
         return longest

@@ -21,7 +21,7 @@ import numpy as np
 from ..machines import synchronous, thermal
 from ..machines.frames import DQ, Scalar, Values
 from ..machines.iron_losses import IronLosses
-from ..machines.saturation import Iron, Saturation, saturated
+from ..machines.saturation import Iron, Saturation, saturation_of
 from ..machines.thermal import Network, Temperatures
 from .three_phase import PMSM
 
@@ -86,13 +86,13 @@ class RealPermanentMagnet(NamedTuple):
 
     def flux_map(self, magnets: Scalar) -> Saturation:
         """Return the flux map with magnets at this temperature, degrees Celsius."""
-        iron = saturated(
+        iron = saturation_of(
             self.inductance_d,
             self.inductance_q,
             self.magnet_flux,
             Iron()._replace(qq=self.saturation),
         )
-        return iron.magnetised(thermal.magnet_flux(self.magnet_flux, magnets))
+        return iron.with_magnets(thermal.magnet_flux(self.magnet_flux, magnets))
 
     def inner_torque(self, flux: DQ, current: DQ) -> Scalar:
         """Return the torque between stator and rotor, N m."""
@@ -123,7 +123,7 @@ class RealPermanentMagnet(NamedTuple):
             voltage.q - ohm * current.q - electrical * flux.d,
         )
 
-    def heated(
+    def warm_up(
         self, electrical: Warm, next_flux: DQ, current: DQ, speed: Scalar, duration: Scalar
     ) -> Warm:
         """Return the state with this flux and current after ``duration`` s of losses.
@@ -149,7 +149,7 @@ class RealPMSM(PMSM):
     nominal: Any = RealPermanentMagnet()
     tolerance: Any = RealPermanentMagnet(0.1, 0.1, 0.1, 0.05, 0, 0.0, 0.2, 0.3, 0.3, 1 / 6, 0.4)
 
-    def still(self, machine: RealPermanentMagnet) -> Warm:
+    def state_at_rest(self, machine: RealPermanentMagnet) -> Warm:
         """Return no currents, and temperatures as after long copper losses alone."""
         zero = jnp.zeros_like(machine.inertia)
         copper = machine.warm / (1 / Network().winding_to_iron + 1 / Network().iron_to_coolant)
@@ -157,7 +157,7 @@ class RealPMSM(PMSM):
         flux = thermal.magnet_flux(machine.magnet_flux, warm.magnets)
         return Warm(zero, zero, flux, zero, *warm)
 
-    def measured(self, electrical: Warm) -> Values:
+    def measure(self, electrical: Warm) -> Values:
         """Return the currents."""
         per = 1 / self.current_limit
         return electrical.d * per, electrical.q * per

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from ..machines.frames import Scalar
 
 
-def lost(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
+def lost_voltages(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
     """Return the change of each leg's voltage by interlocking, averaged over a period.
 
     It is -sign(i) t / T, in parts of the link's voltage.
@@ -25,7 +25,7 @@ def lost(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
     return tuple(-share * jnp.sign(current) for current in currents)
 
 
-def freewheeling(
+def freewheeling_legs(
     old_legs: tuple[Scalar, ...], new_legs: tuple[Scalar, ...], currents: tuple[Scalar, ...]
 ) -> tuple[Scalar, ...]:
     """Return the ends (0 or 1) at which interlocked legs are between two switch states."""

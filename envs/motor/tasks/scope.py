@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw
 
-WIDTH, HEIGHT = 300, 300
+WIDTH = 300
+HEIGHT = 300
 PLANE = 180
 """Pixels, of the square plane."""
 

@@ -52,9 +52,9 @@ class WideDrive(Drive):
         "SynRM": Wide(300.0, Polynomial(0.01, 0.0002), 0.5),
         "SCIM": Wide(390.0, Polynomial(0.01, 0.0005), 1.0),
     }
-    START: ClassVar[float] = 5.0
+    MAX_START_SPEED: ClassVar[float] = 5.0
     """rad/s: fastest rotor at the start."""
-    SLOWEST: ClassVar[float] = 1 / 3
+    MIN_SLOPE_RATIO: ClassVar[float] = 1 / 3
     """Slowest slope by the fastest."""
 
     @property
@@ -68,7 +68,7 @@ class WideDrive(Drive):
         return goal._replace(
             low=(-wide.max_speed,),
             high=(wide.max_speed,),
-            speeds=(-self.START, self.START),
+            speeds=(-self.MAX_START_SPEED, self.MAX_START_SPEED),
             friction=wide.friction,
             jump=0.0,
         )
@@ -82,4 +82,13 @@ class WideDrive(Drive):
             * self.design.torques[1]
             / (2 * self.plant.nominal.inertia)
         )
-        return (Range(low, high, self.SLOWEST * steepest, -math.log(self.SLOWEST), steepest, 0.0),)
+        return (
+            Range(
+                low,
+                high,
+                self.MIN_SLOPE_RATIO * steepest,
+                -math.log(self.MIN_SLOPE_RATIO),
+                steepest,
+                0.0,
+            ),
+        )

@@ -70,7 +70,7 @@ def test_transition_equals_the_equations_by_scipy(onset: float) -> None:
         * (m.magnet_flux * flux_share + (m.inductance_d - m.inductance_q) * current[0])
         * current[1]
     )
-    assert float(task.controlled(state, params)[0]) == pytest.approx(torque, abs=2e-3)
+    assert float(task.controlled_values(state, params)[0]) == pytest.approx(torque, abs=2e-3)
     assert abs(current).min() > 5
 
 

@@ -112,16 +112,16 @@ def test_a_phase_is_believed_open_after_five_silent_steps_and_for_ever(name: str
     player = FaultTolerant.for_task(card(name).build())
     memory = Suspicion(Phases(40.0, -80.0, 10.0), Phases(0, 0, 0))
     for step in range(1, 8):
-        memory = memory._replace(steps=player.suspected(memory, Phases(38.0, 1.0, 0.0)))
+        memory = memory._replace(steps=player.count_suspicions(memory, Phases(38.0, 1.0, 0.0)))
         assert [int(count) for count in memory.steps] == [0, step, 0]
-    memory = memory._replace(steps=player.suspected(memory, Phases(38.0, -80.0, 0.0)))
+    memory = memory._replace(steps=player.count_suspicions(memory, Phases(38.0, -80.0, 0.0)))
     assert [int(count) for count in memory.steps] == [0, 8, 0]
 
 
 class Unaware(FaultTolerant):
     """The same player, without detection."""
 
-    def suspected(self, memory: Suspicion, carried: Phases) -> Phases:
+    def count_suspicions(self, memory: Suspicion, carried: Phases) -> Phases:
         return memory.steps
 
 

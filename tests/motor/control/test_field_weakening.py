@@ -17,7 +17,7 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.motor.control.field_weakening import WeakeningCascade, weakened
+from rlbench_suite.envs.motor.control.field_weakening import WeakeningCascade, currents_within_flux
 from rlbench_suite.envs.motor.machines.frames import DQ
 from rlbench_suite.envs.motor.plants.three_phase import PMSM, SynRM
 
@@ -62,7 +62,7 @@ def test_currents_are_the_best_within_ellipse_and_circle(plant: Any, speed: floa
     def best(torque: float) -> tuple[DQ, float]:
         with jax.enable_x64(True):
             shortest = DQ(*plant.currents_for(jnp.float64(torque), None))
-            current = weakened(
+            current = currents_within_flux(
                 machine, jnp.float64(torque), shortest, jnp.float64(flux), jnp.float64(limit)
             )
             return DQ(*map(float, current)), float(machine.torque(current))
@@ -87,7 +87,7 @@ def test_a_reluctance_machine_has_its_largest_torque_at_45_degrees_of_flux() -> 
     """
     plant = SynRM()
     machine, flux = machine_of(plant), plant.unit / (4 * 430.0)
-    current = weakened(
+    current = currents_within_flux(
         machine, jnp.float32(5.0), DQ(7.0, 7.0), jnp.float32(flux), jnp.float32(10.0)
     )
     truth = 1.5 * 4 * (10.1e-3 - 4.1e-3) * flux**2 / (2 * 10.1e-3 * 4.1e-3)
@@ -109,7 +109,7 @@ def test_a_held_speed_is_on_the_ellipse() -> None:
     def step(carry: Any, _: Any) -> tuple[Any, None]:
         state, memory = carry
         action, memory = player.act(memory, View(None, None, state, params), jax.random.key(0))
-        now = task.driven(state, task.actuator.choose(action), params)
+        now = task.advance_period(state, task.actuator.choose(action), params)
         return (now._replace(setpoint=state.setpoint), memory), None
 
     (state, _), _ = jax.lax.scan(step, (state, player.initial(params)), length=5000)

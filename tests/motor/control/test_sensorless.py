@@ -27,7 +27,7 @@ from rlbench_suite.envs.motor.control.speed_observer import (
     short_circuited,
 )
 from rlbench_suite.envs.motor.machines.dc import Armature
-from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta, wrapped
+from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta, wrap_angle
 from rlbench_suite.envs.motor.machines.synchronous import PermanentMagnet
 from rlbench_suite.numerics.process import precision
 
@@ -37,7 +37,7 @@ each = pytest.mark.parametrize("name", IDS)
 three_phase = pytest.mark.parametrize("name", [PMSM])
 
 
-def first(task: Any, seed: int = 0) -> Any:
+def begin_episode(task: Any, seed: int = 0) -> Any:
     with precision(task):
         return jax.jit(partial(begin, task))(
             seed_key(seed), 0, ContextSource(np.int32(1), np.int32(-1))
@@ -64,7 +64,7 @@ def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
     One Runge-Kutta step of 0.1 ms leaves less than 1e-5 of the limits.
     """
     task: Any = card(name).build(dtype="float64")
-    episode = first(task, 3)
+    episode = begin_episode(task, 3)
     params, state = episode.params, episode.state
     m, load = (jax.tree.map(float, part) for part in (params.machine, params.load))
     angle, speed = float(state.angle), float(state.speed)
@@ -109,7 +109,7 @@ def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
 def test_what_is_hidden_is_not_shown(name: str) -> None:
     """Another angle and speed under the same currents of the phases show nothing different."""
     task: Any = card(name).build(dtype="float64")
-    episode = first(task)
+    episode = begin_episode(task)
     state, params = episode.state, episode.params
     turned = 50.0 * np.exp(0.9j)
     still_frame = state._replace(electrical=DQ(50.0, 0.0), angle=0.9, speed=60.0)
@@ -127,7 +127,7 @@ def test_what_is_hidden_is_not_shown(name: str) -> None:
 
 def test_hidden_speed_of_the_direct_current_machine() -> None:
     task: Any = card(IDS[0]).build()
-    episode = first(task)
+    episode = begin_episode(task)
     slow, fast = (
         episode.state._replace(electrical=Armature(5.0), speed=speed) for speed in (10.0, 90.0)
     )
@@ -178,7 +178,7 @@ def test_observer_finds_the_rotor() -> None:
         pair = AlphaBeta(before.real, before.imag), AlphaBeta(after.real, after.imag)
         if k == 0:
             rotor = short_circuited(pair[1], m, period)
-            assert float(wrapped(rotor.angle - angle)) == pytest.approx(0, abs=0.002)
+            assert float(wrap_angle(rotor.angle - angle)) == pytest.approx(0, abs=0.002)
             assert float(rotor.speed) == pytest.approx(speed, rel=0.01)
         else:
             rotor = track(rotor, AlphaBeta(volts.real, volts.imag), pair)
@@ -186,7 +186,7 @@ def test_observer_finds_the_rotor() -> None:
     assert abs(before) > 30
     # Trapezoidal means of currents and voltages over a step leave their curvature: a turn of 0.027
     # rad, squared.
-    assert float(wrapped(rotor.angle - angle)) == pytest.approx(0, abs=0.01)
+    assert float(wrap_angle(rotor.angle - angle)) == pytest.approx(0, abs=0.01)
     assert float(rotor.speed) == pytest.approx(speed, rel=0.005)
 
 

@@ -54,7 +54,7 @@ def with_dopri5(env: Environment, inputs: np.ndarray, rtol: float) -> np.ndarray
     The peer's default tolerance is 1e-6.
     """
     begin, unravel = ravel_pytree(env.initial())
-    applied = jax.jit(lambda y, u: env.applied(unravel(y), u))
+    applied = jax.jit(lambda y, u: env.apply_action(unravel(y), u))
     rate = jax.jit(lambda y, voltage: ravel_pytree(env.rate(unravel(y), voltage))[0])
     observe = jax.jit(
         lambda y, y1, terminals, voltage: env.observe(terminals, voltage, unravel(y), unravel(y1))
@@ -99,7 +99,7 @@ def test_recorded_run(name: str) -> None:
     tolerance = 1e-10 if "-SC-" in name else 1e-12
     np.testing.assert_allclose(ours, with_dopri5(env, inputs, 1e-13), rtol=0, atol=tolerance)
     for k, observation in enumerate(ours):
-        assert bool(env.violated(observation)) == (
+        assert bool(env.is_violated(observation)) == (
             golden["terminated"] and k == golden["n_steps"] - 1
         )
 

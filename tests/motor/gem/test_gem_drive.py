@@ -35,7 +35,7 @@ DRIVES = [
     for drive in registry.cards().values()
     if True in registry.allowed_settings(drive).get("gem_compat", ())
 ]
-SOME = ["PMSMCurrent-v0", "ExtExDcCurrent-v0", "DFIMSpeedFinite-v0"]
+SELECTED_DRIVES = ["PMSMCurrent-v0", "ExtExDcCurrent-v0", "DFIMSpeedFinite-v0"]
 """One of each kind of machine and of action space that differs in shape."""
 
 
@@ -168,7 +168,7 @@ def test_ranges_of_setpoints(name: str) -> None:
         assert walk["length"] == [500, 2000]
 
 
-def walked(wiener: Wiener, walks: int, steps: int) -> Walk:
+def walk(wiener: Wiener, walks: int, steps: int) -> Walk:
     """Many of them, shape ``(walks, steps + 1)``."""
 
     def simulate_walk(key: jax.Array) -> Walk:
@@ -193,7 +193,7 @@ def test_sub_episodes_of_setpoints() -> None:
     Each value is one move from the last.
     """
     wide = Wiener(-1e3, 1e3, 1e-3, 1e-1)
-    walks = walked(wide, 200, 12_000)
+    walks = walk(wide, 200, 12_000)
     changed = np.diff(walks.deviation) != 0
     # A new deviation begins where the last one has no steps left.
     assert (changed == (walks.steps_left[:, :-1] == 0)).all()
@@ -213,9 +213,9 @@ def test_sub_episodes_of_setpoints() -> None:
 
 
 def test_setpoints_begin_uniformly_and_stay_within_their_margin() -> None:
-    begin = walked(Wiener(-0.25, 0.75, 1e-6, 2e-6), 3000, 0).value[:, 0]
+    begin = walk(Wiener(-0.25, 0.75, 1e-6, 2e-6), 3000, 0).value[:, 0]
     assert stats.kstest(begin + 0.25, "uniform").pvalue > 1e-3
-    fast = walked(setpoint("Cont-CC-PermExDc-v0", "i", -1.0), 50, 3000).value
+    fast = walk(setpoint("Cont-CC-PermExDc-v0", "i", -1.0), 50, 3000).value
     margin = np.float32(97 / 210)
     assert fast.max() == margin  # they are held at the ends, not turned back
     assert fast.min() == -margin
@@ -228,14 +228,14 @@ def test_setpoints_move_in_the_environment() -> None:
     """
     env = gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)
 
-    def calm(seed: int) -> bool:
+    def is_calm(seed: int) -> bool:
         env.reset(seed=seed)
         return all(
             walk.deviation < 5e-3 and abs(walk.value) < 0.3
             for walk in env.unwrapped.episode.state.setpoints
         )
 
-    first = next(filter(calm, range(200)))
+    first = next(filter(is_calm, range(200)))
     setpoints = [env.reset(seed=first)[0][-2:]]
     deviations = [walk.deviation for walk in env.unwrapped.episode.state.setpoints]
     setpoints += [env.step(np.zeros(3, np.float32))[0][-2:] for _ in range(300)]
@@ -248,7 +248,7 @@ def test_setpoints_move_in_the_environment() -> None:
 # -- the face --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", SELECTED_DRIVES)
 def test_environment(name: str) -> None:
     """Gymnasium's checks; the batch goes to the bit as the single env; words and pictures."""
     env = gymnasium.make(f"rlsuite/{name}", gem_compat=True, render_mode="rgb_array")

@@ -26,7 +26,7 @@ from rlbench_suite.envs.motor.machines.frames import (
     inverse_clarke,
     inverse_park,
     park,
-    wrapped,
+    wrap_angle,
 )
 from rlbench_suite.envs.motor.machines.induction import (
     DOUBLY_FED,
@@ -242,7 +242,7 @@ def test_plants_take_the_power_of_their_machines_and_converters_lose_none(name: 
         legs = tuple(rng.random(plant.switches))
         currents = plant.leg_currents(state, angle)
         by_legs = link * sum(leg * current for leg, current in zip(legs, currents, strict=True))
-        assert plant.power(plant.across(legs, state, angle), state) == pytest.approx(
+        assert plant.power(plant.voltage_of_legs(legs, state, angle), state) == pytest.approx(
             float(by_legs), rel=1e-9
         )
 
@@ -514,7 +514,7 @@ def test_frames() -> None:
     )
     np.testing.assert_allclose([sum(windings[0]), sum(windings[1])], 0, atol=1e-12)
     np.testing.assert_allclose(
-        wrapped(np.array([3.2, -3.2, 9.0])), [3.2 - 2 * np.pi, 2 * np.pi - 3.2, 9 - 2 * np.pi]
+        wrap_angle(np.array([3.2, -3.2, 9.0])), [3.2 - 2 * np.pi, 2 * np.pi - 3.2, 9 - 2 * np.pi]
     )
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from rlbench_suite.envs.motor.machines.frames import DQ
-from rlbench_suite.envs.motor.machines.saturation import Iron, saturated
+from rlbench_suite.envs.motor.machines.saturation import Iron, saturation_of
 from rlbench_suite.envs.motor.machines.synchronous import PermanentMagnet
 
 LINEAR = PermanentMagnet()
-MAP = saturated(LINEAR.inductance_d, LINEAR.inductance_q, LINEAR.magnet_flux, Iron())
+MAP = saturation_of(LINEAR.inductance_d, LINEAR.inductance_q, LINEAR.magnet_flux, Iron())
 CURRENTS = DQ(*np.meshgrid(np.linspace(-400, 400, 41), np.linspace(-400, 400, 41)))
 FLUX = MAP.flux(CURRENTS)
 STEP = 1e-6
@@ -88,5 +88,5 @@ def test_nominal_current_saturates() -> None:
     flux = MAP.flux(DQ(0.0, 240.0))
     assert 0.5e-3 < flux.q / 240 < 0.8e-3
     assert 0.8 < flux.d / LINEAR.magnet_flux < 0.95
-    demagnetised = MAP.magnetised(0.5 * LINEAR.magnet_flux).flux(DQ(0.0, 0.0))
+    demagnetised = MAP.with_magnets(0.5 * LINEAR.magnet_flux).flux(DQ(0.0, 0.0))
     np.testing.assert_allclose(demagnetised, [0.5 * LINEAR.magnet_flux, 0], atol=1e-15)

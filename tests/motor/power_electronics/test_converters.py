@@ -32,7 +32,7 @@ def start_episode(name: str) -> tuple[Any, Any]:
         return task, jax.jit(partial(begin, task))(seed_key(0), 0, TEST)[0]
 
 
-def relaxed(current: float, volts: float, duration: float, episode: Any) -> float:
+def relax_current(current: float, volts: float, duration: float, episode: Any) -> float:
     """A, by the exponential of the armature's circuit."""
     machine = episode.params.machine
     steady_current = (volts - machine.magnet_flux * episode.state.speed) / machine.resistance
@@ -52,10 +52,10 @@ def test_one_quadrant_is_an_exponential_that_ends_at_zero(name: str) -> None:
     """
     task, episode = start_episode(name)
     with precision(task):
-        step = jax.jit(task.driven)
+        step = jax.jit(task.advance_period)
         state, truth, blocked = episode.state, 0.0, 0
         for part in np.random.default_rng(0).integers(0, 2, 300) * (1.0 if task.finite else 0.9):
-            truth = max(relaxed(truth, U * part, task.period, episode), 0.0)
+            truth = max(relax_current(truth, U * part, task.period, episode), 0.0)
             state = step(state, jnp.int32(part) if task.finite else (part,), episode.params)
             # RK4's own error: 1e-6 of it.
             assert float(state.electrical.armature) == pytest.approx(truth, abs=1e-4)
@@ -76,7 +76,7 @@ def test_one_quadrant_shunt_machines_have_one_circuit_while_the_line_is_blocked(
     growth /= machine.armature_inductance + machine.field_inductance
     with precision(task):
         state = episode.state._replace(electrical=dc.Windings(jnp.float64(-9.0), jnp.float64(9.0)))
-        step = jax.jit(task.driven)
+        step = jax.jit(task.advance_period)
         for _ in range(300):
             state = step(state, (0.0,), episode.params)
     armature, field = map(float, state.electrical)
@@ -91,14 +91,14 @@ def test_two_quadrants_have_no_negative_voltage_but_both_currents() -> None:
     for share in ("0", "0.03"):
         task, episode = start_episode(f"PermExDcCurrent-v0?converter=2qc&interlocking={share}")
         with precision(task):
-            step = jax.jit(task.driven)
+            step = jax.jit(task.advance_period)
             for current in (60.0, -60.0):
                 for duty in (0.0, 0.01, 0.4, 0.99, 1.0):
                     state = episode.state._replace(electrical=dc.Armature(jnp.float64(current)))
                     volts = U * float(np.clip(duty - np.sign(current) * float(share), 0, 1))
                     after = step(state, (duty,), episode.params).electrical.armature
                     assert float(after) == pytest.approx(
-                        relaxed(current, volts, task.period, episode), abs=1e-4
+                        relax_current(current, volts, task.period, episode), abs=1e-4
                     )
 
 
@@ -110,7 +110,7 @@ def test_an_interlocked_half_bridge_follows_its_diodes() -> None:
     task, episode = start_episode("PermExDcCurrentFinite-v0?converter=2qc&interlocking=0.03")
     assert task.action_space == gymnasium.spaces.Discrete(2)
     with precision(task):
-        step = jax.jit(task.driven)
+        step = jax.jit(task.advance_period)
         for current in (60.0, -60.0):
             for before in (0, 1):
                 state = episode.state._replace(
@@ -118,8 +118,8 @@ def test_an_interlocked_half_bridge_follows_its_diodes() -> None:
                 )
                 for after in (0, 1):
                     diode = after if before == after else int(current < 0)
-                    between = relaxed(current, U * diode, 0.03 * task.period, episode)
-                    truth = relaxed(between, U * after, 0.97 * task.period, episode)
+                    between = relax_current(current, U * diode, 0.03 * task.period, episode)
+                    truth = relax_current(between, U * after, 0.97 * task.period, episode)
                     got = step(state, jnp.int32(after), episode.params).electrical.armature
                     assert float(got) == pytest.approx(truth, abs=1e-6)
 

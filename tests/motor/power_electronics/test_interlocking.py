@@ -18,7 +18,7 @@ from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.machines.dc import Armature
 from rlbench_suite.envs.motor.machines.frames import DQ
 from rlbench_suite.envs.motor.plants.three_phase import PMSM
-from rlbench_suite.envs.motor.power_electronics.interlocking import lost
+from rlbench_suite.envs.motor.power_electronics.interlocking import lost_voltages
 from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.of_variants
 TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
-def first(task: Any) -> Any:
+def begin_episode(task: Any) -> Any:
     with precision(task):
         return jax.jit(partial(begin, task))(seed_key(0), 0, TEST)[0]
 
@@ -41,11 +41,11 @@ def test_an_interlocked_bridge_follows_its_diodes(name: str) -> None:
     one while it flows into it; then at the new one.
     """
     task: Any = card(name, interlocking="0.03").build(dtype="float64")
-    episode = first(task)
+    episode = begin_episode(task)
     params, machine = episode.params, episode.params.machine
     ends = {0: (0, 0), 1: (1, 0), 2: (0, 1), 3: (1, 1)}
     with precision(task):
-        step = jax.jit(task.driven)
+        step = jax.jit(task.advance_period)
         for current in (60.0, -60.0):
             for before in range(4):
                 state = episode.state._replace(
@@ -77,8 +77,10 @@ def test_averaged_interlocking_of_a_bridge_is_a_square_wave_against_the_current(
     plant, share, current = PMSM(), 0.03, DQ(-70.0, 120.0)
     with jax.enable_x64(True):
         angle = jnp.asarray((np.arange(6000) + 0.5) * 2 * np.pi / 6000)
-        none = plant.across((0.0, 0.0, 0.0), current, angle)
-        voltage = plant.across(lost(plant.leg_currents(current, angle), share), current, angle)
+        none = plant.voltage_of_legs((0.0, 0.0, 0.0), current, angle)
+        voltage = plant.voltage_of_legs(
+            lost_voltages(plant.leg_currents(current, angle), share), current, angle
+        )
         total = np.array([jnp.mean(voltage.d - none.d), jnp.mean(voltage.q - none.q)])
     direction = np.array(current) / np.hypot(*current)
     # Edges between samples.
@@ -92,7 +94,7 @@ def test_a_delayed_drive_is_the_other_one_period_later(name: str) -> None:
     The plain one first applies the action that waited from the start.
     """
     plain, late = (card(name, delay=steps).build(dtype="float64") for steps in ("0", "1"))
-    episode, delayed = first(plain), first(late)
+    episode, delayed = begin_episode(plain), begin_episode(late)
     params, state = episode.params, delayed.state
     rng = np.random.default_rng(0)
     with precision(plain):
