@@ -26,7 +26,7 @@ from rlbench_suite.envs.motor.control.cascade import Cascade
 from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta
 from rlbench_suite.envs.motor.machines.induction import Currents, Electrical
 from rlbench_suite.envs.motor.machines.synchronous import DQXY, Excited
-from rlbench_suite.envs.motor.plants.induction import DFIM, SCIM
+from rlbench_suite.envs.motor.plants.induction_plant import DFIM, SCIM
 from rlbench_suite.envs.motor.plants.three_phase import EESM, PMSM, SixPhasePMSM, SynRM
 from rlbench_suite.envs.motor.tasks.drive import Drive, Params, State
 from rlbench_suite.numerics.process import precision

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from rlbench_suite.envs.motor.parts.setpoint import (
+from rlbench_suite.envs.motor.parts.setpoint_part import (
     MAX_LEVEL_SHARE,
     MIN_LEVEL_SHARE,
     SETPOINTS,

@@ -43,7 +43,7 @@ from rlbench_suite.core.task import Task
 
 from ..machines.frames import Scalar, Values
 from ..parts.instruments import EncoderAndNoise, NoisyInstruments
-from ..parts.load import Profile
+from ..parts.load_part import Profile
 from ..plants.three_phase import Synchronous
 from ..tasks.drive import Drive, Params, State
 

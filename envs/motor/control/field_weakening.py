@@ -34,7 +34,7 @@ from rlbench_suite.core.task import Task
 
 from ..machines.frames import DQ, Scalar, Values
 from ..machines.synchronous import PermanentMagnet
-from ..plants.induction import SCIM
+from ..plants.induction_plant import SCIM
 from ..plants.plant import Plant
 from ..plants.three_phase import SynRM, attainable_share
 from ..tasks.drive import Params, State

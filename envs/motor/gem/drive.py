@@ -3,8 +3,8 @@
 Timing, frames, scales, set points and reward are the peer's.
 
 For people who come from there: ``gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)`` is its
-Cont-CC-PMSM-v0. Equations: ``environment.py``; set points: ``setpoint.py``. Every quantity is in
-parts of its limit.
+Cont-CC-PMSM-v0. Equations: ``environment.py``; set points: ``walk_setpoint.py``. Every quantity is
+in parts of its limit.
 
 ======================  ============================================================================
 action                  the peer's: a duty a phase or direct-current converter in [-1, 1]; finite: a
@@ -45,8 +45,8 @@ from rlbench_suite.core.task_card import TaskCard
 
 from ..parts import components
 from ..tasks import scope
-from . import environment, setpoint
-from .setpoint import Walk
+from . import environment, walk_setpoint
+from .walk_setpoint import Walk
 
 ROUNDING = 1e-5
 """Rounding by which a quantity may pass a bound that holds in exact arithmetic."""
@@ -98,11 +98,11 @@ class GemDrive(Task[Params, State]):
         self.limits = dict(zip(env.state_names, env.limits, strict=True))
         self.controlled = [env.state_names.index(name) for name in env.weights]
         self.wieners = [
-            setpoint.setpoint(self.peer, name, env.low[i])
+            walk_setpoint.setpoint(self.peer, name, env.low[i])
             for name, i in zip(env.weights, self.controlled, strict=True)
         ]
         self.tolerances = [
-            (0.01 if name == "omega" else 0.05) * setpoint.nominal(machine, name)
+            (0.01 if name == "omega" else 0.05) * walk_setpoint.nominal(machine, name)
             for name in env.weights
         ]
         bounds = [self._bounds(name) for name in env.state_names]
@@ -142,13 +142,15 @@ class GemDrive(Task[Params, State]):
         """Begin at rest, or at the speed of the bench."""
         start = self.env.initial(self.dtype)
         return State(
-            start, self.env.first_observation(start), setpoint.begin(self.wieners, key, self.dtype)
+            start,
+            self.env.first_observation(start),
+            walk_setpoint.begin(self.wieners, key, self.dtype),
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make the peer's step, then draw the next set points."""
         drive, observed = self.env.step(state.drive, jnp.atleast_1d(action))
-        return State(drive, observed, setpoint.step(self.wieners, state.setpoints, key))
+        return State(drive, observed, walk_setpoint.step(self.wieners, state.setpoints, key))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Show the state and the set points; see the table."""

@@ -20,9 +20,9 @@ from .angle import Angle, RotorAngle, ShaftAngle
 from .delay import Delay, NoDelay
 from .instruments import EncoderAndNoise, Instruments, NoisyInstruments
 from .link import IdealLink, SuppliedLink
-from .load import LOADS, Bench, RecordedLoad
+from .load_part import LOADS, Bench, RecordedLoad
 from .part import Design
-from .setpoint import SETPOINTS, Recorded, SetPoint
+from .setpoint_part import SETPOINTS, Recorded, SetPoint
 
 
 class DriveSettings(NamedTuple):

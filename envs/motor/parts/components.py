@@ -16,7 +16,7 @@ import numpy as np
 from rlbench_suite.core.component import Component, scaled
 
 from ..plants.direct_current import DirectCurrent
-from ..plants.induction import SCIM
+from ..plants.induction_plant import SCIM
 from ..plants.plant import Plant
 
 KINDS = {"i": "current", "u": "voltage", "psi": "flux linkage"}

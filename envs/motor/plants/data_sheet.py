@@ -19,7 +19,7 @@ from typing import NamedTuple
 from rlbench_suite.contexts.context import Constant, Context
 
 from ..setpoints.goals import Goal
-from .induction import SCIM
+from .induction_plant import SCIM
 from .plant import Base, Plant
 from .three_phase import PMSM, SynRM, ThreePhase
 

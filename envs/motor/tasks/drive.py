@@ -44,7 +44,7 @@ chosen costs nothing. Memories are the last field of the state; what can be meas
 the observation.
 
 ======================  ============================================================================
-``setpoint``            kind of set points: ``parts/setpoint.py``
+``setpoint``            kind of set points: ``parts/setpoint_part.py``
 ``supply``              supply of a link whose voltage varies: ``power_electronics/supply.py``.
                         Actions are parts of the link's present voltage, which is observed by the
                         nominal one
@@ -62,9 +62,10 @@ the observation.
                         action that waits is observed. The first one to wait keeps the currents, by
                         the data sheet, or has all switches low
 ``load``                for speed and position: friction; a constant torque instead of it
-                        (``HOISTED``); or friction and an Ornstein-Uhlenbeck torque. For currents
-                        and torque: a bench that holds the speed, or moves it along a sine within
-                        the task's speeds, no faster than ``STEADY``: ``parts/load.py``
+                        (``HOIST_SHARE``); or friction and an Ornstein-Uhlenbeck torque. For
+                        currents and torque: a bench that holds the speed, or moves it along a sine
+                        within the task's speeds, no faster than ``STEADY_TORQUE_SHARE``:
+                        ``parts/load_part.py``
 ``solver``              integration method: ``machines/solver.py``; ``exact`` serves currents and
                         torque on a constant or RC link
 ``noise``               deviation of every instrument in parts of its full scale: a Gaussian error
@@ -103,10 +104,10 @@ from ..machines.frames import Scalar, Values
 from ..parts import components
 from ..parts.assembly import DriveSettings, Records, assemble
 from ..parts.limit import Limit, OverCurrent, OverSpeed
-from ..parts.load import within_tolerance
+from ..parts.load_part import within_tolerance
 from ..parts.part import Design, Part
 from ..parts.quantity import QUANTITIES, range_and_accuracy
-from ..parts.setpoint import Range
+from ..parts.setpoint_part import Range
 from ..plants import data_sheet
 from ..plants.catalogue import plant_of
 from ..plants.data_sheet import round_number
@@ -148,13 +149,13 @@ class Memories(NamedTuple):
     """Memories of the parts of a drive; empty if a part is the usual one."""
 
     setpoint: Any = ()
-    """See ``parts/setpoint.py``"""
+    """See ``parts/setpoint_part.py``"""
     link: Any = ()
     """A :class:`~..power_electronics.supply.Link`"""
     waiting: Any = ()
     """Voltages or switch state that were chosen in the last step and are applied in the next one"""
     load: Any = ()
-    """See ``parts/load.py``"""
+    """See ``parts/load_part.py``"""
     instruments: Any = ()
     """See ``parts/instruments.py``"""
 

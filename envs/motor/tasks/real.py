@@ -36,7 +36,7 @@ from ...shared.runge_kutta import rk4
 from ..loads.load import Polynomial
 from ..machines.frames import DQ, Scalar, Values
 from ..parts.limit import Limit
-from ..parts.load import BANDS
+from ..parts.load_part import BANDS
 from ..plants.plant import Plant
 from ..plants.real_pmsm import RealPMSM
 from ..setpoints.goals import Goal

@@ -26,7 +26,7 @@ import math
 from typing import ClassVar, NamedTuple
 
 from ..loads.load import Polynomial
-from ..parts.setpoint import Range
+from ..parts.setpoint_part import Range
 from ..setpoints.goals import Goal
 from .drive import Drive
 

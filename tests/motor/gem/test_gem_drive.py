@@ -21,10 +21,10 @@ from record_gem import PUSH, push, wave
 from scipy import stats
 
 from rlbench_suite.core import registry
-from rlbench_suite.envs.motor.gem import setpoint as gem_setpoint
+from rlbench_suite.envs.motor.gem import walk_setpoint
 from rlbench_suite.envs.motor.gem.drive import GemDrive, State, peer_id
 from rlbench_suite.envs.motor.gem.environment import environment
-from rlbench_suite.envs.motor.gem.setpoint import Walk, Wiener, setpoint
+from rlbench_suite.envs.motor.gem.walk_setpoint import Walk, Wiener, setpoint
 
 pytestmark = pytest.mark.of_variants
 
@@ -172,12 +172,12 @@ def walk(wiener: Wiener, walks: int, steps: int) -> Walk:
     """Many of them, shape ``(walks, steps + 1)``."""
 
     def simulate_walk(key: jax.Array) -> Walk:
-        first = gem_setpoint.begin([wiener], key, np.float32)
+        first = walk_setpoint.begin([wiener], key, np.float32)
 
         def step(walks: tuple[Walk, ...], t: Any) -> tuple[tuple[Walk, ...], Walk]:
-            return (after := gem_setpoint.step([wiener], walks, jax.random.fold_in(key, t))), after[
-                0
-            ]
+            return (
+                after := walk_setpoint.step([wiener], walks, jax.random.fold_in(key, t))
+            ), after[0]
 
         later_walk = jax.lax.scan(step, first, np.arange(1, steps + 1))[1]
         return jax.tree.map(lambda a, b: jax.numpy.concatenate([a[None], b]), first[0], later_walk)
