@@ -45,7 +45,6 @@ EUR/kg, 0.1281 EUR/kWh, 0.1906 EUR/kg.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -71,8 +70,17 @@ from ..physics.van_henten import (
     co2_ppm,
     relative_humidity,
 )
-from ..weather.maritime import HOUR, OUTSIDE_CO2, YEAR, Site, Sky, day_angle, next_sky, weather
+from ..weather.maritime import HOUR, OUTSIDE_CO2, Site, Sky, next_sky, weather
 from ..weather.records import DAY, STEP, Records, record_series
+from .season import (
+    TIME_COMPONENTS,
+    check_tolerance,
+    cost_components,
+    last_setting_components,
+    observation_range,
+    scaled_readings,
+    time_entries,
+)
 
 SEASON = 40 * DAY
 """steps"""
@@ -213,11 +221,7 @@ class Lettuce(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        if not 0 <= (difficulty or 0) <= 0.5:
-            raise ValueError(
-                f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got "
-                f"{difficulty!r}."
-            )
+        check_tolerance(card, difficulty)
         self.own_constants = OwnConstants(card, self.constants())
         self.limits = Control(
             *(self.own_constants.value(f"{name}_limit") for name in Control._fields)
@@ -226,11 +230,10 @@ class Lettuce(Task[Params, State]):
         self._check()
         self.records = Records(card, self.own_constants, self.dtype)
         self.price_scales = self.records.price_scales(Prices._fields, PRICE_SCALES)
-        low = np.concatenate(
-            [SENSORS[:, 0] / SCALES, [0] * 4, [-1] * 4, [-2 * bool(self.records.rows)] * 3]
+        are_prices_recorded = bool(self.records.rows)
+        self.observation_space = self.box(
+            *observation_range(SENSORS, SCALES, are_prices_recorded=are_prices_recorded)
         )
-        high = np.concatenate([SENSORS[:, 1] / SCALES, [1] * 4, [1] * 4, [2] * 3])
-        self.observation_space = self.box(low, high)
         self.action_space = self.box([0] * 3, [1] * 3)
         self.reward_space = self.box(*self._reward_range())
 
@@ -497,22 +500,13 @@ class Lettuce(Task[Params, State]):
             outside.temperature,
             relative_humidity(outside.humidity, outside.temperature),
         )
-        readings = [
-            jnp.clip(value, low, high) * (1 / scale)
-            for value, (low, high), scale in zip(measured, SENSORS, SCALES, strict=True)
-        ]
-        time = STEP * state.steps.astype(self.dtype)
-        hour = day_angle(time)
-        season = (2 * math.pi / YEAR) * (params.site.start + time * (1 / (24 * HOUR)))
+        readings = scaled_readings(measured, SENSORS, SCALES)
+        time = time_entries(state.steps, params.site.start, SEASON, self.dtype)
         prices = self.prices_at(params, state.steps)
         return self.stack(
             *readings,
             *state.applied,
-            state.steps.astype(self.dtype) * (1 / SEASON),
-            jnp.sin(hour),
-            jnp.cos(hour),
-            jnp.sin(season),
-            jnp.cos(season),
+            *time,
             *(price * (1 / scale) for price, scale in zip(prices, self.price_scales, strict=True)),
         )
 
@@ -524,24 +518,12 @@ class Lettuce(Task[Params, State]):
                 Component(name, meaning, f"{scale:g} {unit}")
                 for (name, (meaning, unit)), scale in zip(MEASURED.items(), SCALES, strict=True)
             ),
-            *(
-                replace(
-                    component,
-                    name=f"last_{component.name}",
-                    meaning=f"{component.meaning}, of the last step",
-                )
-                for component in self.action_components()
-            ),
-            Component("season", "part of the season that is gone"),
-            Component("sin_day", "sine of the time of day"),
-            Component("cos_day", "cosine of the time of day"),
-            Component("sin_year", "sine of the day of the year"),
-            Component("cos_year", "cosine of the day of the year"),
+            *last_setting_components(self.action_components()),
+            *TIME_COMPONENTS,
             Component(
                 "lettuce_price", "price of a kilogram of lettuce, dry weight", f"{lettuce:g} EUR/kg"
             ),
-            Component("heat_price", "price of heat", f"{heat:g} EUR/kWh"),
-            Component("co2_price", "price of carbon dioxide", f"{co2:g} EUR/kg"),
+            *cost_components(heat, co2),
         )
 
     def action_components(self) -> tuple[Component, ...]:

@@ -48,7 +48,6 @@ chosen.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -77,9 +76,18 @@ from ..physics.glasshouse import (
 from ..physics.tomato_crop import FRESH, GENERATIVE, PLANTED, Crop, Variety, leaf_area_index
 from ..pictures.tomato_picture import SHAPE, picture
 from ..weather.climates import CLIMATES, Sky, conditions, first_sky, next_sky
-from ..weather.maritime import HOUR, OUTSIDE_CO2, YEAR, Site, day_angle
+from ..weather.maritime import HOUR, OUTSIDE_CO2, YEAR, Site
 from ..weather.records import DAY, STEP, Records, record_series
 from .lettuce import KWH, MAX_CROP_TEMPERATURE, MAX_DOSING_CO2, MIN_CROP_TEMPERATURE
+from .season import (
+    TIME_COMPONENTS,
+    check_tolerance,
+    cost_components,
+    last_setting_components,
+    observation_range,
+    scaled_readings,
+    time_entries,
+)
 from .tomato_constants import CONSTANTS, RANGES, Bounds, task_constants
 from .tomato_sensors import MEASURED, SCALES, SENSORS, Readings, measure, relative_humidity
 
@@ -162,11 +170,7 @@ class Tomato(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        if not 0 <= (difficulty or 0) <= 0.5:
-            raise ValueError(
-                f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got "
-                f"{difficulty!r}."
-            )
+        check_tolerance(card, difficulty)
         self.climate = CLIMATES[card.settings["climate"]]
         self.own_constants = OwnConstants(card, self.constants())
         self.limits = Control(
@@ -176,10 +180,9 @@ class Tomato(Task[Params, State]):
         self._check()
         self.records = Records(card, self.own_constants, self.dtype)
         self.price_scales = self.records.price_scales(Prices._fields, PRICE_SCALES)
-        ends = np.array(SENSORS) / np.array(SCALES)[:, None]
+        are_prices_recorded = bool(self.records.rows)
         self.observation_space = self.box(
-            np.concatenate([ends[:, 0], [0] * 4, [-1] * 4, [-2 * bool(self.records.rows)] * 3]),
-            np.concatenate([ends[:, 1], [1] * 4, [1] * 4, [2] * 3]),
+            *observation_range(SENSORS, SCALES, are_prices_recorded=are_prices_recorded)
         )
         self.action_space = self.box([0] * 3, [1] * 3)
         self.reward_space = self.box(*self._reward_range())
@@ -334,22 +337,13 @@ class Tomato(Task[Params, State]):
             relative_humidity(outside.vapour, outside.temperature),
             outside.wind,
         )
-        readings = [
-            jnp.clip(value, low, high) * (1 / scale)
-            for value, (low, high), scale in zip(measured, SENSORS, SCALES, strict=True)
-        ]
-        time = STEP * state.steps.astype(self.dtype)
-        hour = day_angle(time)
-        year = (2 * math.pi / YEAR) * (params.site.start + time * (1 / (24 * HOUR)))
+        readings = scaled_readings(measured, SENSORS, SCALES)
+        time = time_entries(state.steps, params.site.start, SEASON, self.dtype)
         prices = self.prices_at(params, state.steps)
         return self.stack(
             *readings,
             *state.applied,
-            state.steps.astype(self.dtype) * (1 / SEASON),
-            jnp.sin(hour),
-            jnp.cos(hour),
-            jnp.sin(year),
-            jnp.cos(year),
+            *time,
             *(price * (1 / scale) for price, scale in zip(prices, self.price_scales, strict=True)),
         )
 
@@ -361,24 +355,12 @@ class Tomato(Task[Params, State]):
                 Component(name, meaning, f"{scale:g} {unit}".strip() if unit or scale != 1 else "")
                 for name, meaning, unit, scale, _, _ in MEASURED
             ),
-            *(
-                replace(
-                    component,
-                    name=f"last_{component.name}",
-                    meaning=f"{component.meaning}, of the last step",
-                )
-                for component in self.action_components()
-            ),
-            Component("season", "part of the season that is gone"),
-            Component("sin_day", "sine of the time of day"),
-            Component("cos_day", "cosine of the time of day"),
-            Component("sin_year", "sine of the day of the year"),
-            Component("cos_year", "cosine of the day of the year"),
+            *last_setting_components(self.action_components()),
+            *TIME_COMPONENTS,
             Component(
                 "tomato_price", "price of a kilogram of fresh tomatoes", f"{tomato:g} EUR/kg"
             ),
-            Component("heat_price", "price of heat", f"{heat:g} EUR/kWh"),
-            Component("co2_price", "price of carbon dioxide", f"{co2:g} EUR/kg"),
+            *cost_components(heat, co2),
         )
 
     def action_components(self) -> tuple[Component, ...]:

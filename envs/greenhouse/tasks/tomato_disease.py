@@ -29,7 +29,7 @@ from rlbench_suite.core.task_card import TaskCard
 from ..weather.records import DAY
 from .grey_mould import rotten_part, spread_mould
 from .tomato import Params, State, Tomato
-from .tomato_sensors import relative_humidity
+from .tomato_sensors import ENTRIES, relative_humidity
 
 MIN_OUTBREAK_STEP = 30 * DAY
 """steps: earliest outbreak"""
@@ -41,6 +41,8 @@ MIN_VISIBLE = 0.01
 """Smallest infected part that is seen"""
 INFECTED_SCALE = 0.1
 """Scale of the infected part in observations"""
+INFECTED_POSITION = len(ENTRIES)
+"""Position of the infected part in an observation"""
 
 
 class TomatoDisease(Tomato):

@@ -31,7 +31,7 @@ from rlbench_suite.core.task_card import TaskCard
 from ..physics.glasshouse import Scalar
 from ..weather.records import DAY
 from .tomato import SEASON, Params, State, Tomato
-from .tomato_sensors import Fault, Readings, measure
+from .tomato_sensors import ENTRIES, Fault, Readings, measure
 
 MIN_FAULT_STEPS = 1 * DAY
 """steps: shortest fault"""
@@ -40,6 +40,8 @@ MAX_FAULT_STEPS = 14 * DAY
 MAX_DRIFT = Readings(4.0, 400.0, 12.0)
 """Largest error of a sensor that drifts: K, ppm, %"""
 NAMES = Readings("temperature", "carbon dioxide", "relative humidity")
+FIRST_FLAG = len(ENTRIES)
+"""Position of the three flags of silent sensors in an observation, in the order of ``NAMES``"""
 
 
 class TomatoFaulty(Tomato):

@@ -29,8 +29,6 @@ MEASURED = (
 """Name, meaning, unit and scale of each measurement, and the range of its sensor."""
 SCALES = tuple(float(row[3]) for row in MEASURED)
 SENSORS = tuple((float(row[4]), float(row[5])) for row in MEASURED)
-INSIDE = 4
-"""Position of the three readings of the air inside"""
 ENTRIES = (
     *(row[0] for row in MEASURED),
     "last_heating",
@@ -47,6 +45,8 @@ ENTRIES = (
 )
 """Names of the entries of an observation, in order"""
 POSITION = {name: position for position, name in enumerate(ENTRIES)}
+INSIDE = POSITION["temperature"]
+"""Position of the three readings of the air inside, in the order of :class:`Readings`"""
 
 
 class Readings(NamedTuple):

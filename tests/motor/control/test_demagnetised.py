@@ -121,7 +121,7 @@ def test_the_loss_shows_in_what_is_privileged_only() -> None:
 class Trusting(FluxObserving):
     """Takes the magnets for whole."""
 
-    HARDLY = 1e9
+    MIN_TELLING_SPEED = 1e9
 
     @classmethod
     def for_task(cls, task: Any) -> Trusting:
