@@ -688,23 +688,6 @@ def step(
     return jax.lax.fori_loop(0, substeps, substep, now)
 
 
-def heat_content(now: Climate) -> Scalar:
-    """Return the heat of all parts over 0 degC, J/m2."""
-    nodes = now.nodes
-    content = AIR_CAPACITY * (AIR_HEIGHT * now.air.temperature + TOP_HEIGHT * nodes.top)
-    content = content + PIPE_CAPACITY * now.air.pipe + FLOOR_CAPACITY * nodes.floor
-    content = (
-        content
-        + SCREEN_CAPACITY * nodes.screen
-        + COVER_CAPACITY * nodes.cover
-        + LAMP_CAPACITY * nodes.lamps
-    )
-    content = content + LEAF_CAPACITY * tomato_crop.leaf_area_index(now.crop) * nodes.canopy
-    return content + SOIL_CAPACITY * sum(
-        depth * t for depth, t in zip(SOIL_THICKNESSES, nodes[2:7], strict=False)
-    )
-
-
 def _condense(conductance: Scalar, excess: Scalar) -> Scalar:
     """Return what condenses at an excess of vapour pressure, kg/(m2 s) (8.43)."""
     return conductance * excess / (1 + jnp.exp(jnp.minimum(60.0, -0.1 * excess)))

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any, NamedTuple
 
 import jax
@@ -472,12 +473,8 @@ def environment(name: str) -> Environment:
         ValueError: no such id; the message names the nearest.
     """
     systems = machines()
-    ids = {
-        f"{c}-{g}-{m}-v0": (c, g, m)
-        for c in ("Cont", "Finite")
-        for g in ("CC", "TC", "SC")
-        for m in systems
-    }
+    parts = product(("Cont", "Finite"), ("CC", "TC", "SC"), systems)
+    ids = {f"{'-'.join(part)}-v0": part for part in parts}
     if name not in ids:
         raise ValueError(unknown("environment", name, ids))
     control, goal, machine = ids[name]

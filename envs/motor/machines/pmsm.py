@@ -87,15 +87,3 @@ def steady_voltage(current: DQ, speed: Scalar, machine: Machine) -> DQ:
         machine.resistance * current.d - electrical * linked.q,
         machine.resistance * current.q + electrical * linked.d,
     )
-
-
-def steady_current(voltage: DQ, speed: Scalar, machine: Machine) -> DQ:
-    """Return the current (A) in which a constant voltage ends at a mechanical speed (rad/s)."""
-    electrical = POLE_PAIRS * speed
-    resistance, ld, lq, magnet = machine
-    across_q = voltage.q - electrical * magnet
-    determinant = resistance * resistance + electrical * electrical * ld * lq
-    return DQ(
-        (resistance * voltage.d + electrical * lq * across_q) / determinant,
-        (resistance * across_q - electrical * ld * voltage.d) / determinant,
-    )

@@ -40,22 +40,12 @@ CONVERTERS = {
 They are an H bridge, a half bridge, and a buck converter: a switch above and a diode below.
 """
 
-FOUR_QUADRANT_STATES = (0.0, 1.0, -1.0, 0.0)
-"""Voltage of a four-quadrant converter (H bridge) by switch state.
-
-The states are both low, forward, backward, and both high.
-"""
-
-BRIDGE_STATES = tuple(tuple((state >> bit & 1) - 0.5 for bit in (2, 1, 0)) for state in range(8))
-"""Voltages of phases a, b, c of a three-phase bridge (B6) by switch state.
-
-They are +-1/2, against the link's middle. The highest bit is phase a's switch: 0 and 7 are the two
-zero vectors.
-"""
-
 
 def four_quadrant_state(state: Scalar) -> Scalar:
-    """Return the voltage by switch state 0..3."""
+    """Return the voltage of an H bridge by switch state.
+
+    The states 0..3 are both low, forward, backward, and both high.
+    """
     forward, backward = state == 1, state == 2
     return forward * 1.0 - backward * 1.0
 
@@ -66,5 +56,8 @@ def bridge(duty: Phases) -> Phases:
 
 
 def bridge_state(state: Scalar) -> Phases:
-    """Return the voltages by switch state 0..7."""
+    """Return the voltages by switch state 0..7, against the link's middle.
+
+    The highest bit is phase a's switch: 0 and 7 are the two zero vectors.
+    """
     return Phases((state >> 2 & 1) - 0.5, (state >> 1 & 1) - 0.5, (state & 1) - 0.5)

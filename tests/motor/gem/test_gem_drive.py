@@ -175,9 +175,8 @@ def walk(wiener: Wiener, walks: int, steps: int) -> Walk:
         first = walk_setpoint.begin([wiener], key, np.float32)
 
         def step(walks: tuple[Walk, ...], t: Any) -> tuple[tuple[Walk, ...], Walk]:
-            return (
-                after := walk_setpoint.step([wiener], walks, jax.random.fold_in(key, t))
-            ), after[0]
+            next_walks = walk_setpoint.step([wiener], walks, jax.random.fold_in(key, t))
+            return next_walks, next_walks[0]
 
         later_walk = jax.lax.scan(step, first, np.arange(1, steps + 1))[1]
         return jax.tree.map(lambda a, b: jax.numpy.concatenate([a[None], b]), first[0], later_walk)

@@ -5,6 +5,7 @@ All is computed at float64.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,8 +40,6 @@ from rlbench_suite.envs.motor.machines.synchronous import DQXY, Excited
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
 from rlbench_suite.envs.motor.plants.three_phase import ThreePhase
 from rlbench_suite.envs.motor.power_electronics.converter import (
-    BRIDGE_STATES,
-    FOUR_QUADRANT_STATES,
     bridge_state,
     four_quadrant_state,
 )
@@ -285,7 +284,7 @@ def test_runge_kutta_is_of_order_four(name: str) -> None:
     """
     machine, state, voltage, *_ = BALANCES[name]
     flat, unravel = ravel_pytree(jax.tree.map(np.float64, state))
-    step = 2e-5 if name == "SixPhase" else 5e-5 if name == "PermExDc" else 2e-4
+    step = {"SixPhase": 2e-5, "PermExDc": 5e-5}.get(name, 2e-4)
     plain = jax.jit(lambda y: ravel_pytree(machine.derivative(unravel(y), voltage, SPEED))[0])
     truth = solve_ivp(
         lambda t, y: np.asarray(plain(y)),
@@ -519,11 +518,10 @@ def test_frames() -> None:
 
 
 def test_switch_states() -> None:
-    for state, voltage in enumerate(FOUR_QUADRANT_STATES):
+    for state, voltage in enumerate((0.0, 1.0, -1.0, 0.0)):
         assert four_quadrant_state(np.int32(state)) == voltage
-    for state, voltages in enumerate(BRIDGE_STATES):
-        assert tuple(bridge_state(np.int32(state))) == voltages
-    assert BRIDGE_STATES[4] == (0.5, -0.5, -0.5)
+    for state, ends in enumerate(itertools.product((-0.5, 0.5), repeat=3)):
+        assert tuple(bridge_state(np.int32(state))) == ends
 
 
 def test_load() -> None:
