@@ -248,10 +248,10 @@ def crop_flows(
 
 
 def derivative(
-    now: House, control: Control, outside: Outside, house: Glasshouse, variety: Variety
+    state: House, control: Control, outside: Outside, house: Glasshouse, variety: Variety
 ) -> House:
     """Return the state's time derivative, per second."""
-    air, crop, _ = now
+    air, crop, _ = state
     flow = crop_flows(air, crop, outside, house, variety)
     flux = fluxes(air, crop, control, outside, house)
     warmed = flux.pipe + flux.sun - flux.cover - flux.vented - LATENT_HEAT * flux.transpired
@@ -277,12 +277,12 @@ def heat_capacity(crop: Crop) -> Scalar:
     )
 
 
-def decay_rates(now: House, control: Control, outside: Outside, house: Glasshouse) -> House:
+def decay_rates(state: House, control: Control, outside: Outside, house: Glasshouse) -> House:
     """Return about each state's decay rate, 1/s, zero where it is slow.
 
     The integration has order four with any.
     """
-    air, crop, _ = now
+    air, crop, _ = state
     exchange = fluxes(air, crop, control, outside, house).exchange
     # Leaves with half of their largest conductance, and a cover ten kelvin colder.
     leaves = (
@@ -296,7 +296,7 @@ def decay_rates(now: House, control: Control, outside: Outside, house: Glasshous
 
 
 def step(
-    now: House,
+    state: House,
     control: Control,
     outside: Outside,
     house: Glasshouse,
@@ -309,16 +309,16 @@ def step(
 
     slopes = computed_once(derivative)  # one kernel for all stages, so that it is compiled once
 
-    def substep(_: Any, now: House) -> House:
-        rates = decay_rates(now, control, outside, house)
+    def substep(_: Any, state: House) -> House:
+        rates = decay_rates(state, control, outside, house)
 
         def remainder(y: House) -> House:
             slope = slopes(y, control, outside, house, variety)
             return jax.tree.map(lambda d, rate, value: d + rate * value, slope, rates, y)
 
-        return exponential_rk4(remainder, rates, now, duration / substeps, 1, doublings=4)
+        return exponential_rk4(remainder, rates, state, duration / substeps, 1, doublings=4)
 
-    return jax.lax.fori_loop(0, substeps, substep, now)
+    return jax.lax.fori_loop(0, substeps, substep, state)
 
 
 def stomata(radiation: Scalar, ppm: Scalar, lack: Scalar, house: Glasshouse) -> Scalar:

@@ -319,20 +319,20 @@ class Thermal(NamedTuple):
     sky: Scalar
 
 
-def thermal(now: Climate, closed: Scalar, outside: Outside, house: Glasshouse) -> Thermal:
+def thermal(state: Climate, closed: Scalar, outside: Outside, house: Glasshouse) -> Thermal:
     """Return the exchange by thermal radiation (tables 8.3 and 7.4).
 
     The cover lets none through.
     """
-    nodes = now.nodes
+    nodes = state.nodes
     can, flr, scr, cov, pipe, lamp, sky = (
         STEFAN_BOLTZMANN * fourth(x + 273.15)
         for x in (
-            nodes.canopy, nodes.floor, nodes.screen, nodes.cover, now.air.pipe, nodes.lamps,
+            nodes.canopy, nodes.floor, nodes.screen, nodes.cover, state.air.pipe, nodes.lamps,
             sky_temperature(outside)
         )
     )  # fmt: skip
-    dim = jnp.exp(-FAR_EXTINCTION * tomato_crop.leaf_area_index(now.crop))
+    dim = jnp.exp(-FAR_EXTINCTION * tomato_crop.leaf_area_index(state.crop))
     beside, past = 1 - 0.49 * PIPE_SURFACE, 1 - 0.85 * closed  # beside the pipes, past the screen
     shade, from_pipe, from_lamp = (
         1 - LAMP_AREA,
@@ -379,32 +379,32 @@ def moving_air(
     )
     leak = 0.5 * house.leakage * jnp.maximum(outside.wind, 0.25)
     dense, dense_top = (28.96 * 101_325 / 8314 / (x + 273.15) for x in (t, top))
-    apart = jnp.sqrt(
+    difference = jnp.sqrt(
         (dense - dense_top) * (dense - dense_top) + MIN_DENSITY_DIFFERENCE * MIN_DENSITY_DIFFERENCE
     )
     opening = 1 - setting.screen
-    through = opening * jnp.sqrt(opening) * jnp.sqrt(9.81 * apart / (dense + dense_top))
+    through = opening * jnp.sqrt(opening) * jnp.sqrt(9.81 * difference / (dense + dense_top))
     leaked = setting.screen * SCREEN_LEAK * _power(t - top, 0.66)
     return leak, 0.375 * house.vents * setting.vents * driven + leak, through + leaked
 
 
 def fluxes(
-    now: Climate, setting: Setting, outside: Outside, house: Glasshouse, deep: Scalar
+    state: Climate, setting: Setting, outside: Outside, house: Glasshouse, deep: Scalar
 ) -> Fluxes:
     """Return all fluxes but the crop's own.
 
     Args:
-        now: the state.
+        state: of the climate.
         setting: of the devices.
         outside: the weather.
         house: constants of the glasshouse.
         deep: temperature of the soil below the five layers, degC.
     """
-    air, nodes = now.air, now.nodes
+    air, nodes = state.air, state.nodes
     t, can, top = air.temperature, nodes.canopy, nodes.top
-    area = tomato_crop.leaf_area_index(now.crop)
+    area = tomato_crop.leaf_area_index(state.crop)
     shortwave_heat = shortwave(area, setting, outside, house)
-    longwave = thermal(now, setting.screen, outside, house)
+    longwave = thermal(state, setting.screen, outside, house)
     leak, roof_air, mixed = moving_air(t, top, setting, outside, house)
 
     # Convection and conduction (table 8.4).
@@ -448,7 +448,7 @@ def fluxes(
     lack = saturation_pressure(can) - air.vapour
     resistance = BOUNDARY_RESISTANCE + stomata(shortwave_heat.bright, 0.554 * air.co2, lack, house)
     k_vapour = 2 * AIR_CAPACITY * area / (LATENT_HEAT * PSYCHROMETRIC * resistance)
-    transpired = k_vapour * jnp.where(lack > 0, root_zone.stress(now.water), 1.0) * lack
+    transpired = k_vapour * jnp.where(lack > 0, root_zone.stress(state.water), 1.0) * lack
     wet_screen, wet_cover = 6.4e-9 * k_scr, 6.4e-9 * k_cov
     on_screen = _condense(wet_screen, air.vapour - saturation_pressure(nodes.screen))
     on_cover = _condense(wet_cover, nodes.top_vapour - saturation_pressure(nodes.cover))
@@ -539,18 +539,18 @@ def fluxes(
     )
 
 
-def crop_flows(now: Climate, light: Scalar, variety: Variety) -> Flows:
+def crop_flows(state: Climate, light: Scalar, variety: Variety) -> Flows:
     """Return the crop's flows.
 
     A dry root zone closes the stomata to carbon dioxide as it does to vapour.
     """
-    ppm = co2_ppm(now.air.co2, now.air.temperature)
-    flow = tomato_crop.flows(now.crop, now.nodes.canopy, ppm, light, variety)
-    return flow._replace(assimilated=root_zone.stress(now.water) * flow.assimilated)
+    ppm = co2_ppm(state.air.co2, state.air.temperature)
+    flow = tomato_crop.flows(state.crop, state.nodes.canopy, ppm, light, variety)
+    return flow._replace(assimilated=root_zone.stress(state.water) * flow.assimilated)
 
 
 def derivative(
-    now: Climate,
+    state: Climate,
     setting: Setting,
     outside: Outside,
     house: Glasshouse,
@@ -558,16 +558,16 @@ def derivative(
     deep: Scalar,
 ) -> Climate:
     """Return the state's time derivative, per second."""
-    return _slopes(now, setting, fluxes(now, setting, outside, house, deep).driving, variety)
+    return _slopes(state, setting, fluxes(state, setting, outside, house, deep).driving, variety)
 
 
-def _slopes(now: Climate, setting: Setting, driving: Driving, variety: Variety) -> Climate:
-    flow = crop_flows(now, driving.light, variety)
+def _slopes(state: Climate, setting: Setting, driving: Driving, variety: Variety) -> Climate:
+    flow = crop_flows(state, driving.light, variety)
     dosed = (setting.co2 - tomato_crop.uptake(flow)) * (1 / AIR_HEIGHT)
     return Climate(
         driving.air._replace(co2=driving.air.co2 + dosed),
         driving.nodes,
-        tomato_crop.derivative(now.crop, flow, now.nodes.canopy),
+        tomato_crop.derivative(state.crop, flow, state.nodes.canopy),
         flow.picked,
         setting.irrigation - jnp.maximum(0.0, driving.transpired),
     )
@@ -599,22 +599,22 @@ class Modes(NamedTuple):
 def modes(low: Scalar, top: Scalar, mixed: Scalar) -> Modes:
     """Return the modes of two airs with decay rates of their own (1/s) that mix (m/s)."""
     coupling = mixed * (1 / math.sqrt(AIR_HEIGHT * TOP_HEIGHT))
-    first, second = low + mixed * (1 / AIR_HEIGHT), top + mixed * (1 / TOP_HEIGHT)
-    half = 0.5 * (second - first)
+    low_rate, top_rate = low + mixed * (1 / AIR_HEIGHT), top + mixed * (1 / TOP_HEIGHT)
+    half = 0.5 * (top_rate - low_rate)
     radius = jnp.sqrt(half * half + coupling * coupling + 1e-20)
     along = jnp.abs(half) + radius
     tangent = coupling / along
     large = jnp.sqrt(1 / (1 + tangent * tangent))
     small = tangent * large
     # The faster mode is mostly that of the air whose own rate is the larger one.
-    ahead = half >= 0
-    cosine, sine = jnp.where(ahead, large, small), jnp.where(ahead, small, large)
-    middle = 0.5 * (first + second)
+    top_is_faster = half >= 0
+    cosine, sine = jnp.where(top_is_faster, large, small), jnp.where(top_is_faster, small, large)
+    middle = 0.5 * (low_rate + top_rate)
     return Modes(cosine, sine, jnp.maximum(0.0, middle - radius), middle + radius)
 
 
 def step(
-    now: Climate,
+    state: Climate,
     setting: Setting,
     outside: Outside,
     house: Glasshouse,
@@ -632,9 +632,9 @@ def step(
     driving = computed_once(lambda *arguments: fluxes(*arguments).driving)
     slopes = computed_once(_slopes)
 
-    def substep(i: Any, now: Climate) -> Climate:
+    def substep(i: Any, state: Climate) -> Climate:
         length = duration * (2 * i + 1) / (substeps * substeps)
-        rate = rates_of(now, setting, outside, house, deep)
+        rate = rates_of(state, setting, outside, house, deep)
         # The more it mixes the further the two are apart.
         warm = modes(rate.temperature, rate.top, 1.5 * rate.mixed)
         co2, vapour = (
@@ -682,10 +682,10 @@ def step(
             return jax.tree.map(lambda d, rate, value: d + rate * value, slope, rates, y)
 
         return from_modes(
-            exponential_rk4(remainder, rates, to_modes(now), length, 1, doublings=DOUBLINGS)
+            exponential_rk4(remainder, rates, to_modes(state), length, 1, doublings=DOUBLINGS)
         )
 
-    return jax.lax.fori_loop(0, substeps, substep, now)
+    return jax.lax.fori_loop(0, substeps, substep, state)
 
 
 def _condense(conductance: Scalar, excess: Scalar) -> Scalar:

@@ -217,9 +217,9 @@ def _fruiting_degree(progress: Scalar) -> Scalar:
 
     ``progress`` is the part of the temperature sum that is reached.
     """
-    before = progress - 1.0
+    excess = progress - 1.0
     return 0.5 * (progress + jnp.sqrt(progress * progress + 1e-4)) - 0.5 * (
-        before + jnp.sqrt(before * before + 1e-4)
+        excess + jnp.sqrt(excess * excess + 1e-4)
     )
 
 

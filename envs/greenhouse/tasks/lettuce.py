@@ -434,13 +434,13 @@ class Lettuce(Task[Params, State]):
         """Return the weather outside after some steps."""
         if not self.records.weather:
             return weather(params.site, sky, STEP * steps.astype(self.dtype))
-        now = self.records.at(self.records.weather, params.row + steps)
-        temperature = now["temperature"]
+        row = self.records.at(self.records.weather, params.row + steps)
+        temperature = row["temperature"]
         return Weather(
-            now["radiation"],
-            van_henten.co2_density(now.get("co2", OUTSIDE_CO2), temperature),
+            row["radiation"],
+            van_henten.co2_density(row.get("co2", OUTSIDE_CO2), temperature),
             temperature,
-            0.01 * now["humidity"] * van_henten.saturation_density(temperature),
+            0.01 * row["humidity"] * van_henten.saturation_density(temperature),
         )
 
     def prices_at(self, params: Params, steps: Scalar) -> Prices:

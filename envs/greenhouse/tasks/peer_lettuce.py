@@ -118,13 +118,13 @@ class PeerLettuce(Lettuce):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Change the actuators, integrate half an hour, clamp, then draw the next weather."""
-        now = Control(
+        setting = Control(
             *(
                 jnp.clip(fraction + ACTION_SHARE * action[i], 0.0, 1.0)
                 for i, fraction in enumerate(state.applied)
             )
         )
-        control, climate = actuators(now, self.limits), state.climate
+        control, climate = actuators(setting, self.limits), state.climate
 
         def slopes(_: float, climate: Climate) -> Climate:
             return unguarded_derivative(climate, control, state.outside, params.house)
@@ -134,7 +134,7 @@ class PeerLettuce(Lettuce):
         climate = Climate(
             *(jnp.clip(x, a, b) for x, a, b in zip(climate, MIN_STATE, MAX_STATE, strict=True))
         )
-        return self.advance_state(state, climate, now, key, params)
+        return self.advance_state(state, climate, setting, key, params)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(12,)``; see the table."""
@@ -222,11 +222,11 @@ def unguarded_derivative(
     plain = canopy(climate.dry_weight) * jnp.where(
         light > 0, light * supply / (light + supply), 0.0
     )
-    more = plain - assimilation(climate, weather.radiation, house)
+    difference = plain - assimilation(climate, weather.radiation, house)
     rates = derivative(climate, control, weather, house)
     return rates._replace(
-        dry_weight=rates.dry_weight + house.yield_factor * more,
-        co2=rates.co2 - more * (1 / AIR_HEIGHT),
+        dry_weight=rates.dry_weight + house.yield_factor * difference,
+        co2=rates.co2 - difference * (1 / AIR_HEIGHT),
     )
 
 

@@ -271,12 +271,12 @@ class Tomato(Task[Params, State]):
                 wind,
                 co2_density(OUTSIDE_CO2, warmth),
             )
-        now = self.records.at(self.records.weather, params.row + steps)
-        temperature = now["temperature"]
-        vapour = 0.01 * now["humidity"] * saturation_pressure(temperature)
-        ppm = now.get("co2", OUTSIDE_CO2)
+        row = self.records.at(self.records.weather, params.row + steps)
+        temperature = row["temperature"]
+        vapour = 0.01 * row["humidity"] * saturation_pressure(temperature)
+        ppm = row.get("co2", OUTSIDE_CO2)
         return Outside(
-            now["radiation"], temperature, vapour, now["wind"], co2_density(ppm, temperature)
+            row["radiation"], temperature, vapour, row["wind"], co2_density(ppm, temperature)
         )
 
     def prices_at(self, params: Params, steps: Scalar) -> Prices:
@@ -378,10 +378,10 @@ class Tomato(Task[Params, State]):
         used = actuators(next_state.applied, self.limits)
         prices = self.prices_at(params, state.steps)
         heat, co2 = (STEP / KWH) * prices.heat * used.heating, (1e-6 * STEP) * prices.co2 * used.co2
-        after, before = next_state.house, state.house
-        hanging = jnp.where(is_crop_lost(after.air), 0.0, after.crop.fruit)
+        next_house, house = next_state.house, state.house
+        hanging = jnp.where(is_crop_lost(next_house.air), 0.0, next_house.crop.fruit)
         gained = prices.tomato * (
-            FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest))
+            FRESH * (hanging - house.crop.fruit + (next_house.harvest - house.harvest))
         )
         if not self.own_constants.reweighted:
             return gained - (heat + co2)
@@ -390,7 +390,7 @@ class Tomato(Task[Params, State]):
         return (
             weight("tomato") * gained
             - costs
-            - weight("violation") * violation(after.air, self.bounds)
+            - weight("violation") * violation(next_house.air, self.bounds)
         )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:

@@ -71,15 +71,15 @@ class TomatoDisease(Tomato):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Grow as ever, then let mould spread in the air of the step's end, and rot."""
-        after = super().transition(state, action, key, params)
-        air, crop, _ = after.house
-        before = jnp.where(state.steps == params.outbreak, SPORES, state.infected)
+        next_state = super().transition(state, action, key, params)
+        air, crop, _ = next_state.house
+        exposed = jnp.where(state.steps == params.outbreak, SPORES, state.infected)
         infected = spread_mould(
-            before, air.temperature, relative_humidity(air.vapour, air.temperature)
+            exposed, air.temperature, relative_humidity(air.vapour, air.temperature)
         )
         healthy = 1.0 - rotten_part(infected)
         crop = crop._replace(leaves=healthy * crop.leaves, fruit=healthy * crop.fruit)
-        return after._replace(house=after.house._replace(crop=crop), infected=infected)
+        return next_state._replace(house=next_state.house._replace(crop=crop), infected=infected)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(24,)``; see the table."""

@@ -78,14 +78,14 @@ class TomatoFaulty(Tomato):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Grow as ever; stuck sensors keep their readings, and others drift."""
-        after = super().transition(state, action, key, params)
+        next_state = super().transition(state, action, key, params)
         sensed = [
-            _sense(fault, after.steps, new, old)
+            _sense(fault, next_state.steps, new, old)
             for fault, new, old in zip(
-                params.faults, measure(after.house.air), state.sensed, strict=True
+                params.faults, measure(next_state.house.air), state.sensed, strict=True
             )
         ]
-        return after._replace(sensed=Readings(*sensed))
+        return next_state._replace(sensed=Readings(*sensed))
 
     def silent_sensors(self, state: State, params: Params) -> Readings:
         """Say which sensors send nothing."""
@@ -135,8 +135,8 @@ def _is_failing(fault: Fault, steps: Scalar) -> Scalar:
     return (steps >= fault.begin) & (steps < fault.end)
 
 
-def _sense(fault: Fault, steps: Scalar, true: Scalar, last: Scalar) -> Scalar:
+def _sense(fault: Fault, steps: Scalar, true_value: Scalar, last_reading: Scalar) -> Scalar:
     """Return the reading after some steps."""
-    drifted = true + fault.drift * (steps - fault.begin).astype(true.dtype)
+    drifted = true_value + fault.drift * (steps - fault.begin).astype(true_value.dtype)
     failing = _is_failing(fault, steps)
-    return jnp.where(failing & fault.stuck, last, jnp.where(failing, drifted, true))
+    return jnp.where(failing & fault.stuck, last_reading, jnp.where(failing, drifted, true_value))

@@ -297,11 +297,11 @@ class TomatoHighTech(Tomato):
         devices = requested._replace(boiler=stored.charged * (1 / self.device_limits.boiler))
         controls, units = actuators(applied, self.limits), self.in_units(devices)
         setting = Setting(*controls, units.screen, units.lamps, units.irrigation)
-        now = Climate(air, equipment.nodes, house.crop, house.harvest, equipment.water)
-        then = high_tech_glasshouse.step(
-            now, setting, state.outside, params.house, params.variety, self.climate.mean, STEP
+        climate = Climate(air, equipment.nodes, house.crop, house.harvest, equipment.water)
+        next_climate = high_tech_glasshouse.step(
+            climate, setting, state.outside, params.house, params.variety, self.climate.mean, STEP
         )
-        root = root_zone.drain(then.water)
+        root = root_zone.drain(next_climate.water)
         used = Used(
             equipment.used.heat
             + (1 / KWH) * heat_from_store(equipment.heat, stored.heat, units.boiler),
@@ -312,13 +312,15 @@ class TomatoHighTech(Tomato):
         steps = state.steps + 1
         sky = next_sky(self.climate, state.sky, self.normal(key, 5), STEP)
         return state._replace(
-            house=House(then.air, then.crop, then.harvest),
+            house=House(next_climate.air, next_climate.crop, next_climate.harvest),
             applied=applied,
             sky=sky,
             outside=self.weather_outside(params, sky, steps),
             steps=steps,
-            violation=state.violation + violation(then.air, self.bounds),
-            equipment=Equipment(then.nodes, stored.heat, root.water, root.drain, devices, used),
+            violation=state.violation + violation(next_climate.air, self.bounds),
+            equipment=Equipment(
+                next_climate.nodes, stored.heat, root.water, root.drain, devices, used
+            ),
         )
 
     def in_units(self, devices: Devices) -> Devices:
@@ -386,10 +388,10 @@ class TomatoHighTech(Tomato):
         devices, equipment = self.in_units(next_state.equipment.applied), next_state.equipment
         store_heat = heat_from_store(state.equipment.heat, equipment.heat, devices.boiler)
         co2 = bought_co2(self.limits.co2 * next_state.applied.co2, devices.boiler)
-        after, before = next_state.house, state.house
-        hanging = jnp.where(is_crop_lost(after.air), 0.0, after.crop.fruit)
+        next_house, house = next_state.house, state.house
+        hanging = jnp.where(is_crop_lost(next_house.air), 0.0, next_house.crop.fruit)
         gained = prices.tomato * (
-            FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest))
+            FRESH * (hanging - house.crop.fruit + (next_house.harvest - house.harvest))
         )
         return (
             weight("tomato") * gained
@@ -397,7 +399,7 @@ class TomatoHighTech(Tomato):
             - weight("co2") * ((1e-6 * STEP) * prices.co2 * co2)
             - weight("electricity") * ((STEP / KWH) * utilities.electricity * devices.lamps)
             - weight("water") * ((1e-3 * STEP) * utilities.water * devices.irrigation)
-            - weight("violation") * violation(after.air, self.bounds)
+            - weight("violation") * violation(next_house.air, self.bounds)
         )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
@@ -447,12 +449,12 @@ class TomatoHighTech(Tomato):
         )
 
 
-def heat_from_store(before: Scalar, after: Scalar, charged: Scalar) -> Scalar:
+def heat_from_store(first_heat: Scalar, last_heat: Scalar, charge: Scalar) -> Scalar:
     """Return the heat that left the store in a step, J/m2.
 
-    ``before`` and ``after`` are its heat, J/m2, and ``charged`` is the charge, W/m2.
+    The store's heat is in J/m2, and ``charge`` in W/m2.
     """
-    return STEP * charged - (after - before)
+    return STEP * charge - (last_heat - first_heat)
 
 
 def bought_co2(dosed: Scalar, burnt: Scalar) -> Scalar:

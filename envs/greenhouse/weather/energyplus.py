@@ -135,8 +135,8 @@ def _years(month: int, day: int) -> tuple[int, ...]:
 
 
 def _day_after(year: int, month: int, day: int) -> tuple[int, int]:
-    after = date(year, month, day) + timedelta(days=1)
-    return after.month, after.day
+    next_day = date(year, month, day) + timedelta(days=1)
+    return next_day.month, next_day.day
 
 
 def _numbers(rows: list[list[str]], field: Field, column: Column) -> np.ndarray:

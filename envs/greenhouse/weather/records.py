@@ -128,13 +128,13 @@ class Records:
             self.own_constants.value("first_day") + (row // DAY).astype(dtype), YEAR
         )
 
-    def prices_at(self, sampled: Prices, first: Scalar | None, steps: Scalar) -> Prices:
+    def prices_at(self, sampled: Prices, first_row: Scalar | None, steps: Scalar) -> Prices:
         """Return the prices some steps into a season that begins at a row.
 
         They are the sampled ones where none are recorded.
         """
         recorded = {name: self.prices[name] for name in sampled._fields if name in self.prices}
-        return sampled._replace(**self.at(recorded, first + steps)) if recorded else sampled
+        return sampled._replace(**self.at(recorded, first_row + steps)) if recorded else sampled
 
     @staticmethod
     def at(columns: dict[str, np.ndarray], row: Scalar) -> dict[str, Scalar]:

@@ -145,13 +145,13 @@ class Cascade(eqx.Module):
         task = self.task
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
         voltage = task.actuator.voltage(applied, state.electrical, state.angle)
-        ahead = task.machine_after(
+        next_electrical = task.machine_after(
             state.electrical, state.speed, self._from_link(voltage, state), nominal
         )
         angle = state.angle
         if task.angle.is_shown and task.kind != "position":
             angle = angle + task.plant.pole_pairs * task.period * state.speed
-        return state._replace(electrical=ahead, angle=angle)
+        return state._replace(electrical=next_electrical, angle=angle)
 
     def _from_link(self, voltage: Any, state: State) -> Any:
         """Scale a voltage on a nominal link, V, with the link's own."""
@@ -165,8 +165,8 @@ class Cascade(eqx.Module):
             return state.setpoint, integral
         setpoint, value = state.setpoint[0], task.controlled_values(state, params)[0]
         if task.kind == "torque":
-            off = value - task.plant.nominal.torque(state.electrical)
-            return self._for_torque(setpoint - off, state), integral
+            torque_error = value - task.plant.nominal.torque(state.electrical)
+            return self._for_torque(setpoint - torque_error, state), integral
         inertia = 1.5 * task.plant.nominal.inertia  # a load of half the rotor's inertia
         gain = inertia / (SPEED_PERIODS * task.goal.period)
         learning = 0.1 / SPEED_PERIODS * (task.period / task.goal.period)
@@ -181,8 +181,8 @@ class Cascade(eqx.Module):
         requested = gain * (setpoint - value) + integral
         low, high = task.plant.speed_torques(state.electrical) or (bounds.low[0], bounds.high[0])
         torque = jnp.clip(requested, low, high)
-        within = (requested > low) & (requested < high)
-        integral = integral + jnp.where(within, learning * gain * (setpoint - value), 0.0)
+        is_within = (requested > low) & (requested < high)
+        integral = integral + jnp.where(is_within, learning * gain * (setpoint - value), 0.0)
         return self._for_torque(torque, state), integral
 
     def _for_torque(self, torque: Scalar, state: State) -> Values:
@@ -217,14 +217,12 @@ class Cascade(eqx.Module):
             for holding_voltage, change, unit in zip(holding, changing, units, strict=True)
         )
         action = tuple(jnp.clip(share, -1, 1) for share in plant.limit_action(shares))
-        if (
-            self.task.delayed
-        ):  # a prediction hides the unknown part, which the integrators are to learn
+        if self.task.delayed:
+            # A prediction hides the unknown part, which the integrators are to learn.
+            present_currents = self._measured_currents(measured_state)
             errors = tuple(
-                w - i
-                for w, i in zip(
-                    goal_currents, self._measured_currents(measured_state), strict=False
-                )
+                goal - present
+                for goal, present in zip(goal_currents, present_currents, strict=False)
             )
             changing = self._limit_changes(
                 plant.changing_voltages(errors, self.task.period, measured_state.speed), holding
@@ -258,9 +256,11 @@ class Cascade(eqx.Module):
             voltage = self._from_link(
                 plant.switched_voltage(number, state.electrical, state.angle), state
             )
-            ahead = task.machine_after(state.electrical, state.speed, voltage, nominal)
-            total: Scalar = 100.0 * jnp.maximum(plant.length(ahead) - 0.95, 0)
-            for value, setpoint, unit in zip(plant.measure(ahead), currents, halving, strict=False):
+            next_electrical = task.machine_after(state.electrical, state.speed, voltage, nominal)
+            total: Scalar = 100.0 * jnp.maximum(plant.length(next_electrical) - 0.95, 0)
+            for value, setpoint, unit in zip(
+                plant.measure(next_electrical), currents, halving, strict=False
+            ):
                 error = (value * plant.current_limit - setpoint) * (1 / unit)
                 total = total + error * error
             return total
@@ -344,9 +344,9 @@ class ObservingCascade(Cascade):
             covariance,
             measured._replace(electrical=electrical, speed=speed, angle=angle),
         )
-        first = memory.voltage, memory.torque, memory.covariance, measured
+        first_memory = memory.voltage, memory.torque, memory.covariance, measured
         learnt, load, covariance, state = jax.tree.map(
-            lambda a, b: jnp.where(started, a, b), observed, first
+            lambda a, b: jnp.where(started, a, b), observed, first_memory
         )
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
         state_ahead = self._state_ahead(
@@ -393,12 +393,12 @@ class ObservingCascade(Cascade):
     def _current_gain(self) -> float:
         """Part of the error of predicted currents that corrects the prediction."""
         plant = self.task.plant
-        moved = max(
+        current_rate = max(
             unit / inductance
             for unit, inductance in zip(plant.units, plant.inductances(), strict=False)
         )
         return _gain(
-            self.MISMATCH * moved * self.task.period / plant.current_limit, self._deviation
+            self.MISMATCH * current_rate * self.task.period / plant.current_limit, self._deviation
         )
 
     @property
@@ -426,16 +426,16 @@ class ObservingCascade(Cascade):
         )
         measured = plant.measure(measured_state.electrical)
         expected = plant.measure(self._ahead(previous, applied).electrical)
-        off = tuple(s - e for s, e in zip(measured, expected, strict=True))
+        errors = tuple(s - e for s, e in zip(measured, expected, strict=True))
         electrical = plant.electrical_of(
-            tuple(e + gain * o for e, o in zip(expected, off, strict=True)),
+            tuple(e + gain * o for e, o in zip(expected, errors, strict=True)),
             plant.directions(measured_state.electrical, measured_state.angle),
         )
-        amperes = tuple(o * plant.current_limit for o in off[: len(plant.currents)])
+        amperes = tuple(o * plant.current_limit for o in errors[: len(plant.currents)])
         changing = plant.changing_voltages(amperes, task.period, measured_state.speed)
         rate = self.LEARNING * gain
         learnt = tuple(
-            volts - rate * more for volts, more in zip(memory.voltage, changing, strict=False)
+            volts - rate * change for volts, change in zip(memory.voltage, changing, strict=False)
         )
         return learnt, electrical
 
@@ -447,15 +447,29 @@ class ObservingCascade(Cascade):
         unknown = self.UNKNOWN_LOAD * per * max_torque
         if isinstance(task.load, Profile):
             unknown = task.period * task.design.steady_acceleration
-        pushed = per * (plant.nominal.torque(previous.electrical) - memory.torque)
-        first, joint, second = memory.covariance
-        first = first - 2 * per * joint + per * per * second + unknown**2
-        joint = joint - per * second
-        second = second + (self.LOAD * max_torque) ** 2 * (1 / task.card.horizon)
-        share = 1 / (first + self._speed_noise**2)
-        off, gain, load_gain = measured - (previous.speed + pushed), first * share, joint * share
-        covariance = (1 - gain) * first, (1 - gain) * joint, second - load_gain * joint
-        return previous.speed + pushed + gain * off, memory.torque + load_gain * off, covariance
+        speed_change = per * (plant.nominal.torque(previous.electrical) - memory.torque)
+        speed_variance, cross_variance, load_variance = memory.covariance
+        speed_variance = (
+            speed_variance - 2 * per * cross_variance + per * per * load_variance + unknown**2
+        )
+        cross_variance = cross_variance - per * load_variance
+        load_variance = load_variance + (self.LOAD * max_torque) ** 2 * (1 / task.card.horizon)
+        share = 1 / (speed_variance + self._speed_noise**2)
+        speed_error, gain, load_gain = (
+            measured - (previous.speed + speed_change),
+            speed_variance * share,
+            cross_variance * share,
+        )
+        covariance = (
+            (1 - gain) * speed_variance,
+            (1 - gain) * cross_variance,
+            load_variance - load_gain * cross_variance,
+        )
+        return (
+            previous.speed + speed_change + gain * speed_error,
+            memory.torque + load_gain * speed_error,
+            covariance,
+        )
 
 
 def _gain(change: float, noise: float) -> float:

@@ -75,10 +75,10 @@ class FaultTolerant(eqx.Module):
         """
 
         def count_steps(requested: Scalar, carried: Scalar, steps: Scalar) -> Scalar:
-            silent = (jnp.abs(requested) > MIN_REQUESTED_CURRENT) & (
+            is_silent = (jnp.abs(requested) > MIN_REQUESTED_CURRENT) & (
                 jnp.abs(carried) < MAX_CARRIED_CURRENT
             )
-            return jnp.where((steps >= SUSPICION_STEPS) | silent, steps + 1, 0)
+            return jnp.where((steps >= SUSPICION_STEPS) | is_silent, steps + 1, 0)
 
         return Phases(*map(count_steps, memory.requested, carried, memory.steps))
 
@@ -89,17 +89,17 @@ class FaultTolerant(eqx.Module):
         steps = self.count_suspicions(
             memory, Phases(electrical_state.a, electrical_state.b, electrical_state.c)
         )
-        off = task.controlled_values(state, view.params)[0] - machine.inner_torque(
+        torque_error = task.controlled_values(state, view.params)[0] - machine.inner_torque(
             electrical_state.currents
         )
-        d, q = plant.currents_for(state.setpoint[0] - off, electrical_state)
+        d, q = plant.currents_for(state.setpoint[0] - torque_error, electrical_state)
         electrical = machine.pole_pairs * state.speed
         middle_angle = state.angle + 0.5 * task.period * electrical
         end_angle = state.angle + task.period * electrical
         phases = inverse_clarke(inverse_park(DQ(d, q), end_angle))
         zero: Scalar = 0.0
-        for count, alone in zip(steps, phases, strict=True):
-            zero = jnp.where(count >= SUSPICION_STEPS, -alone, zero)
+        for count, phase_current in zip(steps, phases, strict=True):
+            zero = jnp.where(count >= SUSPICION_STEPS, -phase_current, zero)
         rate = 1 / task.period
         u_d = (
             machine.resistance * electrical_state.d

@@ -111,8 +111,8 @@ def voltage_for_flux(plant: Plant, resistance: float, electrical: Any, speed: Sc
     The file's docstring has the formula.
     """
     current = plant.length(electrical) * (plant.current_limit * resistance)
-    lost = 2 * resistance * speed * plant.nominal.torque(electrical) / 1.5
-    squared_voltage = ((1 - VOLTAGE_MARGIN) * plant.unit) ** 2 - current * current - lost
+    resistive = 2 * resistance * speed * plant.nominal.torque(electrical) / 1.5
+    squared_voltage = ((1 - VOLTAGE_MARGIN) * plant.unit) ** 2 - current * current - resistive
     return jnp.sqrt(jnp.maximum(squared_voltage, (MIN_VOLTAGE * plant.unit) ** 2))
 
 
@@ -170,11 +170,11 @@ class WeakeningCascade(Cascade):
         assert base is not None
         max_torque = MAX_CURRENT * base.torque
         gain = 1.5 * task.plant.nominal.inertia / (SPEED_PERIODS * task.period)
-        off = gain * (state.setpoint[0] - state.speed)
-        torque = jnp.clip(off + integral, -max_torque, max_torque)
+        request = gain * (state.setpoint[0] - state.speed)
+        torque = jnp.clip(request + integral, -max_torque, max_torque)
         currents, torque_given = self._currents_and_torque(torque, share, state)
-        within = jnp.abs(off + integral - torque_given) < 0.01 * max_torque
-        return currents, integral + jnp.where(within, 0.1 / SPEED_PERIODS * off, 0.0)
+        is_reached = jnp.abs(request + integral - torque_given) < 0.01 * max_torque
+        return currents, integral + jnp.where(is_reached, 0.1 / SPEED_PERIODS * request, 0.0)
 
     def _currents_and_torque(
         self, torque: Scalar, share: Scalar, state: State

@@ -61,11 +61,11 @@ class FluxObserving(Cascade):
         observed_flux = jnp.clip(
             observed_flux, self.FLUX_CHANGE_BOUNDS[0] * flux, self.FLUX_CHANGE_BOUNDS[1] * flux
         )
-        lost = memory.lost + self.SMOOTHING * (observed_flux - memory.lost)
-        off = 1.5 * plant.pole_pairs * lost * state.electrical.q
-        currents = plant.currents_for(state.setpoint[0] - off, state.electrical)
+        lost_flux = memory.lost + self.SMOOTHING * (observed_flux - memory.lost)
+        torque_error = 1.5 * plant.pole_pairs * lost_flux * state.electrical.q
+        currents = plant.currents_for(state.setpoint[0] - torque_error, state.electrical)
         action, voltage = self._voltages(currents, memory.voltage, state, state)
-        return jnp.stack(action), Observed(voltage, lost)
+        return jnp.stack(action), Observed(voltage, lost_flux)
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> FluxObserving:

@@ -58,15 +58,15 @@ class RealCascade(Cascade):
         if self.task.kind == "torque":
             current = DQ(state.electrical.d, state.electrical.q)
             flux = plant.nominal_map.flux(current)
-            off = self.task.controlled_values(state, params)[0] - plant.nominal.inner_torque(
-                flux, current
-            )
-            d, q = self._for_torque(state.setpoint[0] - off, state)
+            torque_error = self.task.controlled_values(state, params)[
+                0
+            ] - plant.nominal.inner_torque(flux, current)
+            d, q = self._for_torque(state.setpoint[0] - torque_error, state)
         else:
             (d, q), integral = super()._currents(integral, state, params)
         cool, hot = DERATING_TEMPERATURES
-        allowed = jnp.clip((hot - state.electrical.winding) * (1 / (hot - cool)), 0, 1)
-        max_current = plant.nominal_current * jnp.sqrt(allowed)
+        allowed_share = jnp.clip((hot - state.electrical.winding) * (1 / (hot - cool)), 0, 1)
+        max_current = plant.nominal_current * jnp.sqrt(allowed_share)
         share = max_current / jnp.maximum(jnp.sqrt(d * d + q * q), jnp.maximum(max_current, 1.0))
         return (d * share, q * share), integral
 
@@ -81,8 +81,8 @@ class RealCascade(Cascade):
         turning = plant.pole_pairs * state.speed
         holding = ohm * current.d - turning * flux.q, ohm * current.q + turning * flux.d
         changing = tuple(
-            (goal - measured_state) * (1 / self.task.period)
-            for goal, measured_state in zip(goal_flux, flux, strict=True)
+            (goal - present) * (1 / self.task.period)
+            for goal, present in zip(goal_flux, flux, strict=True)
         )
         voltages = [
             h + c + integral for h, c, integral in zip(holding, changing, integrals, strict=True)

@@ -114,14 +114,14 @@ class SensorlessCascade(Cascade):
                 speed=memory.rotor.speed + share * (measured_speed - memory.rotor.speed)
             )
         current = AlphaBeta(*currents)
-        tracked = track_rotor(
+        tracked_rotor = track_rotor(
             memory.rotor, machine, AlphaBeta(*volts), (AlphaBeta(*memory.currents), current), period
         )
-        first = estimate_from_short_circuit(current, machine, period)
+        first_rotor = estimate_from_short_circuit(current, machine, period)
         return Rotor(
             *(
                 jnp.where(memory.steps > 1, later, jnp.where(memory.steps > 0, early, 0.0))
-                for later, early in zip(tracked, first, strict=True)
+                for later, early in zip(tracked_rotor, first_rotor, strict=True)
             )
         )
 
@@ -130,7 +130,7 @@ class SensorlessCascade(Cascade):
         task = self.task
         gain = 1.5 * task.plant.nominal.inertia / SETTLING
         bounds = task.goals["torque"]
-        pushed = gain * (setpoint - speed)
-        torque = jnp.clip(pushed + integral, bounds.low[0], bounds.high[0])
+        request = gain * (setpoint - speed)
+        torque = jnp.clip(request + integral, bounds.low[0], bounds.high[0])
         learning = 0.1 * task.period / SETTLING
         return torque, integral + (torque - integral) * learning

@@ -82,23 +82,23 @@ def track_rotor(
 
     ``currents`` are those at its beginning and at its end, A.
     """
-    turned = machine.pole_pairs * previous.speed * period
-    first, last = park(currents[0], previous.angle), park(currents[1], previous.angle + turned)
-    driving = park(voltage, previous.angle + 0.5 * turned)
+    turn = machine.pole_pairs * previous.speed * period
+    first, last = park(currents[0], previous.angle), park(currents[1], previous.angle + turn)
+    voltage_dq = park(voltage, previous.angle + 0.5 * turn)
     electrical = machine.pole_pairs * previous.speed
     saliency = machine.inductance_d - machine.inductance_q
     d, q = 0.5 * (first.d + last.d), 0.5 * (first.q + last.q)
     slope_d, slope_q = (last.d - first.d) / period, (last.q - first.q) / period
-    off = (
-        driving.d
+    voltage_error = (
+        voltage_dq.d
         - machine.resistance * d
         - machine.inductance_d * slope_d
         + electrical * machine.inductance_q * q
     )
     force = electrical * (saliency * d + machine.magnet_flux) - saliency * slope_q
-    error = jnp.clip(-off * force / (force * force + MIN_EMF * MIN_EMF), -1, 1)
+    error = jnp.clip(-voltage_error * force / (force * force + MIN_EMF * MIN_EMF), -1, 1)
     pole = BANDWIDTH * period
     return Rotor(
-        wrap_angle(previous.angle + turned + 2 * pole * error),
+        wrap_angle(previous.angle + turn + 2 * pole * error),
         previous.speed + pole * pole / (machine.pole_pairs * period) * error,
     )

@@ -275,8 +275,8 @@ def _synchronous(
     voltages = tuple(f"u_{k}" for k in ("a", "b", "c", "sd", "sq", *field))
 
     def vector(terminals: list[Scalar], state: State) -> Any:
-        turned = park(clarke(Phases(*terminals[:3])), state.angle)
-        return synchronous.Excited(*turned, terminals[3]) if excited else turned
+        rotating = park(clarke(Phases(*terminals[:3])), state.angle)
+        return synchronous.Excited(*rotating, terminals[3]) if excited else rotating
 
     def observe(terminals: list[Scalar], voltage: Any, state: State, next_state: State) -> Values:
         phases = inverse_clarke(inverse_park(DQ(*next_state.electrical[:2]), state.angle))
@@ -337,16 +337,16 @@ def _induction(
         angle = field_angle(state)
         values: Values = {"epsilon": wrap_angle(next_state.angle)}
         rotor = machine.rotor_current(next_state.electrical)
-        for i, (winding, flowing, winding_voltage, ahead) in enumerate(
+        for i, (winding, winding_current, winding_voltage, winding_angle) in enumerate(
             (
                 ("s", next_state.electrical.current, voltage.stator, 0.0),
                 ("r", rotor, voltage.rotor, state.angle),
             )[: len(windings)]
         ):
-            phases = inverse_clarke(AlphaBeta(*park(flowing, ahead)))
+            phases = inverse_clarke(AlphaBeta(*park(winding_current, winding_angle)))
             shown_axes = (
                 *phases,
-                *park(flowing, angle),
+                *park(winding_current, angle),
                 *terminals[3 * i : 3 * i + 3],
                 *park(winding_voltage, angle),
             )
@@ -408,7 +408,7 @@ def _six_phase(machine: synchronous.SixPhase) -> System:
 def machines() -> dict[str, System]:
     """Return the peer's ten machines by their part of an id."""
     magnet, excited = synchronous.PermanentMagnet(), synchronous.ExternallyExcited()
-    angle = synchronous.most_torque_angle(magnet, 240.0)
+    angle = synchronous.max_torque_angle(magnet, 240.0)
     rated_torque = float(magnet.torque(DQ(-240 * math.sin(angle), 240 * math.cos(angle))))
     # The peer's own choice for the excited machine: d and q of its nominal 120 A, with the field's
     # limit.
@@ -484,7 +484,9 @@ def environment(name: str) -> Environment:
     names = ("omega", "torque", *system.currents, *system.voltages, *angle, "u_sup", *line)
     supply = _supply(control, goal, machine)
     forward = ("u_sup", *_ONLY_FORWARD.get(machine, ()))
-    weights = system.controlled if goal == "CC" else {"torque" if goal == "TC" else "omega": 1.0}
+    weights = system.controlled
+    if goal != "CC":
+        weights = {{"TC": "torque", "SC": "omega"}[goal]: 1.0}
     fixed = 230.0 if name == "Cont-TC-ShuntDc-v0" else 100.0
     return Environment(
         system,

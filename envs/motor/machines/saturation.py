@@ -85,8 +85,8 @@ class Saturation(NamedTuple):
         y = current.q / self.q0 / (1 + self.qq / self.q0 * along**5) ** (1 / 6)
         x = (current.d + self.magnets) / (self.d0 + self.dq / 3 * abs(y) ** 3)
         for _ in range(NEWTON_STEPS):
-            got = self.current(DQ(x, y))
-            off_d, off_q = current.d - got.d, current.q - got.q
+            computed = self.current(DQ(x, y))
+            off_d, off_q = current.d - computed.d, current.q - computed.q
             dd, dq, qq = self.inductances(DQ(x, y))
             x, y = x + dd * off_d + dq * off_q, y + dq * off_d + qq * off_q
         return DQ(x, y)
@@ -98,13 +98,13 @@ class Saturation(NamedTuple):
         """
         x, y = flux
         along = abs(y)
-        alone = (
+        axes_energy = (
             self.d0 / 2 * x * x
             + self.dd / 3 * abs(x) ** 3
             + self.q0 / 2 * y * y
             + self.qq / 7 * along**7
         )
-        return 1.5 * (alone + self.dq / 6 * x * x * along**3 - self.magnets * x)
+        return 1.5 * (axes_energy + self.dq / 6 * x * x * along**3 - self.magnets * x)
 
 
 def saturation_of(

@@ -48,8 +48,8 @@ def step_exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
     term = jax.tree.map(lambda slope: step * slope, rate(y))
     total = jax.tree.map(lambda value, first: value + first, y, term)
     for k in range(2, TERMS[jax.tree.leaves(y)[0].dtype.itemsize] + 1):
-        _, turned = jax.jvp(rate, (y,), (term,))
-        term = jax.tree.map(lambda slope, k=k: (step / k) * slope, turned)
+        _, product = jax.jvp(rate, (y,), (term,))
+        term = jax.tree.map(lambda slope, k=k: (step / k) * slope, product)
         total = jax.tree.map(lambda value, next_one: value + next_one, total, term)
     return total
 

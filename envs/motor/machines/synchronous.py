@@ -256,7 +256,7 @@ def six_phases(vector: DQXY, angle: Scalar) -> tuple[Phases, Phases]:
     return first, second
 
 
-def most_torque_angle(machine: PermanentMagnet, length: float) -> float:
+def max_torque_angle(machine: PermanentMagnet, length: float) -> float:
     """Return the angle of the current of ``length`` A with the most torque, rad from q towards -d.
 
     It is computed on the host.

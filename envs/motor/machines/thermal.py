@@ -73,10 +73,10 @@ class Network(NamedTuple):
         """Return the rates, K/s, under copper and iron losses, W."""
         from_winding = self.winding_to_iron * (temperatures.winding - temperatures.iron)
         from_magnets = self.magnets_to_iron * (temperatures.magnets - temperatures.iron)
-        away = self.iron_to_coolant * (temperatures.iron - self.coolant)
+        to_coolant = self.iron_to_coolant * (temperatures.iron - self.coolant)
         return Temperatures(
             (copper - from_winding) / self.winding,
-            (iron * (1 - self.in_magnets) + from_winding + from_magnets - away) / self.iron,
+            (iron * (1 - self.in_magnets) + from_winding + from_magnets - to_coolant) / self.iron,
             (iron * self.in_magnets - from_magnets) / self.magnets,
         )
 

@@ -172,11 +172,11 @@ def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, .
     (first, count), *second_converter = converters
     if not second_converter:
         return tuple(Component(*_state(state, count, first)) for state in range(count))
-    [(second, more)] = second_converter
-    if count * more <= MAX_NAMED_STATES:
+    [(second, second_count)] = second_converter
+    if count * second_count <= MAX_NAMED_STATES:
         pairs = [
-            (_state(low, count, first), _state(high, more, second))
-            for high in range(more)
+            (_state(low, count, first), _state(high, second_count, second))
+            for high in range(second_count)
             for low in range(count)
         ]
         return tuple(
@@ -187,11 +187,11 @@ def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, .
         f"{STATE_EFFECTS[count]}"
     )
     rule += (
-        f"; of the {second}: {STATE_EFFECTS[more]}"
-        if more != count
+        f"; of the {second}: {STATE_EFFECTS[second_count]}"
+        if second_count != count
         else f"; those of the {second} likewise"
     )
-    return (Component("switch_state", rule, "1", (count * more,)),)
+    return (Component("switch_state", rule, "1", (count * second_count,)),)
 
 
 STATE_NAMES = {

@@ -137,8 +137,8 @@ class Hoist(Friction):
 
     def resistance(self, unit: Scalar, inertia: Scalar) -> Constant:
         """Draw the torque."""
-        middle, away = self.design.torques
-        return Constant(middle + HOIST_SHARE * away * (2 * unit - 1), inertia)
+        middle, half_range = self.design.torques
+        return Constant(middle + HOIST_SHARE * half_range * (2 * unit - 1), inertia)
 
 
 class Disturbed(Friction):

@@ -51,10 +51,10 @@ class Quantity(abc.ABC):
         """
         return fastest
 
-    def first_setpoint(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
+    def first_setpoint(self, anywhere: Values, speed: Scalar, offset: Scalar) -> Values:
         """Return the first set points.
 
-        ``away`` is how far those of a loaded shaft are from where it is.
+        ``offset`` is how far those of a loaded shaft are from where it is.
         """
         return anywhere
 
@@ -184,9 +184,9 @@ class Speed(Quantity):
         """Return no more than part of the torque accelerates."""
         return min(fastest, self.goal.period * self.design.steady_acceleration)
 
-    def first_setpoint(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
+    def first_setpoint(self, anywhere: Values, speed: Scalar, offset: Scalar) -> Values:
         """Begin near the speed at the start."""
-        return (jnp.clip(speed + away, self.goal.low[0], self.goal.high[0]),)
+        return (jnp.clip(speed + offset, self.goal.low[0], self.goal.high[0]),)
 
 
 class Position(Quantity):
@@ -203,9 +203,9 @@ class Position(Quantity):
         """Return a pace at which a cascade without feed-forward lags by half a halving error."""
         return self.goal.halving[0] / 100
 
-    def first_setpoint(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
+    def first_setpoint(self, anywhere: Values, speed: Scalar, offset: Scalar) -> Values:
         """Begin near zero."""
-        return (jnp.clip(jnp.zeros_like(speed) + away, self.goal.low[0], self.goal.high[0]),)
+        return (jnp.clip(jnp.zeros_like(speed) + offset, self.goal.low[0], self.goal.high[0]),)
 
 
 QUANTITIES: dict[str, type[Quantity]] = {

@@ -268,7 +268,7 @@ class Ramps(SetPoint):
     def _step_one(
         self, value: Scalar, ramp: Ramp, r: Range, pace: Scalar, u: Values
     ) -> tuple[Scalar, Ramp]:
-        middle, away = 0.5 * (r.low + r.high), 0.25 * (r.high - r.low) * (1 + u[1])
+        middle, distance = 0.5 * (r.low + r.high), 0.25 * (r.high - r.low) * (1 + u[1])
         side = jnp.where(
             u[0] < MIDDLE_LEVEL_SHARE,
             0.0,
@@ -278,7 +278,7 @@ class Ramps(SetPoint):
             self.horizon * (MIN_LEVEL_SHARE + (MAX_LEVEL_SHARE - MIN_LEVEL_SHARE) * u[2])
         )
         over = ramp.steps_left == 0
-        level = jnp.where(over, middle + side * away, ramp.level)
+        level = jnp.where(over, middle + side * distance, ramp.level)
         slope = r.steepest * jnp.exp(r.quicker * (pace - 1))
         return value + jnp.clip(level - value, -slope, slope), Ramp(
             level, jnp.where(over, steps, ramp.steps_left) - 1

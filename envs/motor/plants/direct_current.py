@@ -69,9 +69,9 @@ class DirectCurrent(Plant):
         """
         if self.converter.legs == 2:
             return super().interlocked_voltage(applied, electrical, angle, share)
-        lost = interlocking.lost_voltages(self.leg_currents(electrical, angle), share)
+        changes = interlocking.lost_voltages(self.leg_currents(electrical, angle), share)
         legs = tuple(
-            jnp.clip(duty + change, 0, 1) for duty, change in zip(applied, lost, strict=True)
+            jnp.clip(duty + change, 0, 1) for duty, change in zip(applied, changes, strict=True)
         )
         return self.voltage_of_legs(legs, electrical, angle)
 

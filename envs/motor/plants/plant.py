@@ -148,11 +148,11 @@ class Plant(abc.ABC):
 
         Both switches of every leg are off for ``share`` of the period.
         """
-        lost = interlocking.lost_voltages(self.leg_currents(electrical, angle), share)
-        nothing = self.voltage_of_legs((0.0,) * len(lost), electrical, angle)
-        less = self.voltage_of_legs(lost, electrical, angle)
+        changes = interlocking.lost_voltages(self.leg_currents(electrical, angle), share)
+        nothing = self.voltage_of_legs((0.0,) * len(changes), electrical, angle)
+        changed = self.voltage_of_legs(changes, electrical, angle)
         voltage = self.voltage(applied, electrical, angle)
-        return jax.tree.map(lambda full, a, b: full + (a - b), voltage, less, nothing)
+        return jax.tree.map(lambda full, a, b: full + (a - b), voltage, changed, nothing)
 
     def conducting_state(self, electrical: Any, machine: Any) -> Any:
         """Return the electrical state without currents that the converter's diodes block."""

@@ -408,12 +408,12 @@ class EESM(Synchronous, Coupled):
         At the present flux a rise overshoots.
         """
         d, _, field = self.currents_for(torque, electrical)
-        present_turn = self._flux_across(electrical.d, electrical.field)
-        then = self._flux_across(d, field)
+        present_flux = self._flux_across(electrical.d, electrical.field)
+        next_flux = self._flux_across(d, field)
         reach = self.unit * period
         return (
             d,
-            self._across(torque, jnp.clip(then, present_turn - reach, present_turn + reach)),
+            self._across(torque, jnp.clip(next_flux, present_flux - reach, present_flux + reach)),
             field,
         )
 
@@ -458,9 +458,9 @@ class SixPhasePMSM(Synchronous):
     def limit_action(self, action: Values) -> Values:
         """Shorten each winding's vector, (d + x, q - y) and (d - x, q + y), to the unit circle."""
         d, q, x, y = action
-        first = (d + x) * (d + x) + (q - y) * (q - y)
-        second = (d - x) * (d - x) + (q + y) * (q + y)
-        share = 1 / jnp.maximum(1, jnp.sqrt(jnp.maximum(first, second)))
+        first_square = (d + x) * (d + x) + (q - y) * (q - y)
+        second_square = (d - x) * (d - x) + (q + y) * (q + y)
+        share = 1 / jnp.maximum(1, jnp.sqrt(jnp.maximum(first_square, second_square)))
         return d * share, q * share, x * share, y * share
 
     def voltage_of_legs(self, legs: Values, electrical: Any, angle: Scalar) -> Any:

@@ -153,11 +153,11 @@ def _setpoints_only(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _constraint(horizon: int, more: str = "") -> Constraint:
+def _constraint(horizon: int, details: str = "") -> Constraint:
     """Return the limit of a drive's excess current; see ``parts/limit.py``."""
     return Constraint(
         counts=(
-            f"excess of the largest current over the nominal one, in parts of it{more}, summed "
+            f"excess of the largest current over the nominal one, in parts of it{details}, summed "
             "over the steps"
         ),
         limit=_EXCESS * horizon,

@@ -145,9 +145,13 @@ class DemagnetisedDrive(Drive):
     def integrate(self, state: State, voltage: Any, params: Params, duration: float) -> State:
         """Return currents ``duration`` s later; then the magnets may fail."""
         next_state = super().integrate(state, voltage, params, duration)
-        lost = jnp.where(next_state.electrical.clock > params.machine.onset, params.machine.loss, 0)
+        lost_share = jnp.where(
+            next_state.electrical.clock > params.machine.onset, params.machine.loss, 0
+        )
         return next_state._replace(
-            electrical=next_state.electrical._replace(flux_share=(1 - lost).astype(self.dtype))
+            electrical=next_state.electrical._replace(
+                flux_share=(1 - lost_share).astype(self.dtype)
+            )
         )
 
     def _flux(self, state: State, params: Params) -> Scalar:

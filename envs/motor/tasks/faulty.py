@@ -146,24 +146,24 @@ class FaultyDrive(Drive):
         It is integrated in coordinates along that phase.
         """
         machine, electrical = params.machine, state.electrical
-        driving, speed = from_phase(voltage, machine.phase), state.speed
+        phase_voltage, speed = from_phase(voltage, machine.phase), state.speed
         start = state.angle - PHASE_ANGLE * machine.phase
-        turned = self.plant.pole_pairs * duration * speed
+        turn = self.plant.pole_pairs * duration * speed
 
         def rate(passed: float, currents: Currents) -> Currents:
             return machine.derivative(
-                currents, driving, start + passed * turned, speed, electrical.broken
+                currents, phase_voltage, start + passed * turn, speed, electrical.broken
             )
 
         currents = rk4(rate, electrical.currents, duration)
         clock, start_current = electrical.clock + duration, phases_of(electrical.currents, start).a
-        end_current = phases_of(currents, start + turned).a
+        end_current = phases_of(currents, start + turn).a
         opens = (clock > machine.onset) & (start_current * end_current <= 0)
         broken = jnp.maximum(electrical.broken, jnp.where(opens, 1.0, 0.0).astype(self.dtype))
         # The remaining current of a phase that opens is less than a step's change. Its later drift
         # is rounding.
         currents = currents._replace(zero=currents.zero - broken * end_current)
-        angle = wrap_angle(state.angle + turned)
+        angle = wrap_angle(state.angle + turn)
         a, b, c = phases_of(currents, angle)
         return state._replace(
             electrical=Broken(a, b, c, currents.d, currents.q, currents.zero, broken, clock),

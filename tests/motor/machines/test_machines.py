@@ -481,12 +481,12 @@ def test_excited_machine_of_the_peer_is_impossible() -> None:
 
 def test_most_torque_for_a_current() -> None:
     machine = synchronous.PermanentMagnet()
-    best = synchronous.most_torque_angle(machine, 240.0)
+    best = synchronous.max_torque_angle(machine, 240.0)
     angles = best + np.array([-1e-3, 0, 1e-3])
     torques = machine.torque(DQ(-240 * np.sin(angles), 240 * np.cos(angles)))
     assert torques[1] > torques[0]
     assert torques[1] > torques[2]
-    assert synchronous.most_torque_angle(machine._replace(inductance_q=0.37e-3), 240.0) == 0
+    assert synchronous.max_torque_angle(machine._replace(inductance_q=0.37e-3), 240.0) == 0
 
 
 def test_frames() -> None:
