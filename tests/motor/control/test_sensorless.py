@@ -22,9 +22,9 @@ from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control.sensorless_cascade import SensorlessCascade
 from rlbench_suite.envs.motor.control.speed_observer import (
     Rotor,
+    estimate_from_short_circuit,
     induced_speed,
-    locked,
-    short_circuited,
+    track_rotor,
 )
 from rlbench_suite.envs.motor.machines.dc import Armature
 from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta, wrap_angle
@@ -154,7 +154,7 @@ def test_observer_finds_the_rotor() -> None:
 
     angle, before, rotor = 2.5, 0j, Rotor(0.0, 0.0)
     flux = m.magnet_flux * np.exp(1j * angle)
-    track = jax.jit(lambda rotor, u, pair: locked(rotor, m, u, pair, period))
+    track = jax.jit(lambda rotor, u, pair: track_rotor(rotor, m, u, pair, period))
     for k in range(600):
         away = 3 * speed * k * period
         # What holds some -60 A along d and 60 A along q, and swings about it.
@@ -177,7 +177,7 @@ def test_observer_finds_the_rotor() -> None:
         after = current(flux, angle)
         pair = AlphaBeta(before.real, before.imag), AlphaBeta(after.real, after.imag)
         if k == 0:
-            rotor = short_circuited(pair[1], m, period)
+            rotor = estimate_from_short_circuit(pair[1], m, period)
             assert float(wrap_angle(rotor.angle - angle)) == pytest.approx(0, abs=0.002)
             assert float(rotor.speed) == pytest.approx(speed, rel=0.01)
         else:
