@@ -28,7 +28,8 @@ from rlbench_suite.envs.greenhouse.physics.glasshouse import (
 from rlbench_suite.envs.greenhouse.physics.tomato_crop import DRY_MATTER, PLANTED, Crop, Variety
 
 STEP = 1800.0
-HOUSE, VARIETY = Glasshouse(), Variety()
+HOUSE = Glasshouse()
+VARIETY = Variety()
 GREENLIGHT = [
     (
         (Crop(15e3, 150e3, 90e3, 60e3, 1500.0, 20.0), 21.0, 700.0, 500.0),

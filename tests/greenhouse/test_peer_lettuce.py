@@ -15,7 +15,8 @@ import pytest
 from rlbench_suite.core.registry import card
 
 STEPS = 82 * 48
-DAY, HOUR = np.arange(STEPS) / 48, np.arange(STEPS) % 48 / 2
+DAY = np.arange(STEPS) / 48
+HOUR = np.arange(STEPS) % 48 / 2
 
 
 def weather() -> dict[str, np.ndarray]:

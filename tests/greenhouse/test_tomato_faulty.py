@@ -22,7 +22,9 @@ from rlbench_suite.envs.greenhouse.players.tomato_grower import TomatoGrower
 from rlbench_suite.envs.greenhouse.tasks.tomato_sensors import Fault, Readings
 
 pytestmark = pytest.mark.of_variants
-STEPS, BEGIN, END = 240, 60, 180
+STEPS = 240
+BEGIN = 60
+END = 180
 DRIFT = np.float32(0.05)
 """% a step"""
 

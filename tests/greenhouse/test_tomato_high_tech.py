@@ -31,7 +31,10 @@ from rlbench_suite.envs.greenhouse.players.high_tech_grower import HighTechGrowe
 from rlbench_suite.envs.greenhouse.tasks.tomato_high_tech import ENTRIES, FLUE_CO2, POSITION
 
 pytestmark = pytest.mark.of_variants
-STEP, DEEP = 1800.0, 10.0
+STEP = 1800.0
+"""s"""
+DEEP = 10.0
+"""degC: temperature of the deep soil"""
 DAY = 48
 PUBLISHED = Glasshouse(transmission=0.85)
 NIGHT = (

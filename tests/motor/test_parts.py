@@ -103,13 +103,9 @@ def test_only_chosen_parts_remember(options: dict[str, str], remembers: tuple[st
 
 def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:
     tried = {pair for name in COMBINATIONS for pair in name.partition("?")[2].split("&")}
-    offered = {
-        f"{setting}={choice}"
-        for drive in cards().values()
-        if drive.family == "motor"
-        for setting, (_, *choices) in drive.choices.items()
-        for choice in choices
-    }
+    drives = [drive for drive in cards().values() if drive.family == "motor"]
+    settings = [item for drive in drives for item in drive.choices.items()]
+    offered = {f"{setting}={choice}" for setting, (_, *choices) in settings for choice in choices}
     assert offered == tried
     with pytest.raises(ValueError, match="Did you mean 'sinus'"):
         gymnasium.make("rlsuite/PMSMTorque-v0", setpoint="sinuss")

@@ -61,9 +61,11 @@ FRUIT_COST = 0.27
 LEAF_COST = 0.28
 STEM_COST = 0.30
 """Respiration for growth, a part of the growth"""
-FRUIT_UPKEEP, LEAF_UPKEEP, STEM_UPKEEP = (
-    rate * (1 - math.exp(-2.85e6 * 3e-6)) for rate in (1.16e-7, 3.47e-7, 1.47e-7)
-)
+_MAINTENANCE_SHARE = 1 - math.exp(-2.85e6 * 3e-6)
+"""Part of the maintenance that is respired at a relative growth rate of 3e-6 1/s"""
+FRUIT_UPKEEP = 1.16e-7 * _MAINTENANCE_SHARE
+LEAF_UPKEEP = 3.47e-7 * _MAINTENANCE_SHARE
+STEM_UPKEEP = 1.47e-7 * _MAINTENANCE_SHARE
 """1/s: respiration for maintenance at 25 degC"""
 MAX_FRUIT = 3e5
 """mg/m2"""

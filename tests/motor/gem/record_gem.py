@@ -24,7 +24,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-WAVE, PUSH = 12, 25
+WAVE = 12
+PUSH = 25
 DIGITS = 13
 GOALS = re.compile(r"(Cont|Finite)-(CC|TC|SC)-\w+-v0")
 
