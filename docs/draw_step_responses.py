@@ -49,7 +49,7 @@ def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         state = state._replace(setpoint=at(t))
         view = View(first.observation, None, state, episode.params)
         action, memory = player.act(memory, view, jax.random.key(0))
-        shown = jnp.stack(state.setpoint), jnp.stack(task.controlled(state, episode.params))
+        shown = jnp.stack(state.setpoint), jnp.stack(task.controlled_values(state, episode.params))
         return (task.transition(state, action, jax.random.key(0), episode.params), memory), shown
 
     memory = player.initial(episode.params)

@@ -35,7 +35,7 @@ from rlbench_suite.envs.motor.tasks.pmsm_current import (
     STEP,
     VOLTAGE_LIMIT,
     PMSMCurrent,
-    within_unit_circle,
+    shorten_to_unit_circle,
 )
 
 TASKS = "rlsuite/QuadcopterHover-v0", "rlsuite/PMSMCurrent-v0"
@@ -92,7 +92,7 @@ def equations(task: Any, state: Any, action: jax.Array, key: jax.Array, params: 
     """
     if not isinstance(task, PMSMCurrent):
         return task.transition(state, action, key, params)  # quadcopters have no moving reference
-    applied = within_unit_circle(DQ(action[0], action[1]))
+    applied = shorten_to_unit_circle(DQ(action[0], action[1]))
     voltage = DQ(VOLTAGE_LIMIT * applied.d, VOLTAGE_LIMIT * applied.q)
     current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
     return state._replace(current=current, applied=applied)

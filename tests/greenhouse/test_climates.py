@@ -1,5 +1,6 @@
-"""Synthetic weather of several climates against closed forms:
-means, daily amplitude, spells, correlation, wind.
+"""Synthetic weather of several climates against closed forms.
+
+Tested are means, daily amplitude, spells, correlation and wind.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pytest
 from rlbench_suite.envs.greenhouse.weather.climates import (
     CLIMATES,
     CLOUD_SPREAD,
-    STRONGEST_WIND,
+    MAX_WIND,
     WIND_SPREAD,
     Climate,
     Conditions,
@@ -49,8 +50,9 @@ def skies(climate: Climate, count: int, steps: int = 0) -> tuple[Sky, Sky]:
 
 @pytest.mark.parametrize("name", CLIMATES)
 def test_mean_and_amplitude_of_a_year_and_a_day(name: str) -> None:
-    """The season's cosine averages out over a year,
-    the day's over a day; half the range of a clear day is given.
+    """The season's cosine averages out over a year, and the day's over a day.
+
+    Half the range of a clear day is given.
     """
     climate, clear = CLIMATES[name], Sky(-30.0, 0.0, 0.0, 0.0, np.bool_(False))
     half_hours = STEP * np.arange(365 * 48)
@@ -66,8 +68,9 @@ def test_mean_and_amplitude_of_a_year_and_a_day(name: str) -> None:
 
 @pytest.mark.parametrize("name", CLIMATES)
 def test_spells_are_a_stationary_markov_chain(name: str) -> None:
-    """Part of the time that is unsettled, and the chain's correlation after a day:
-    exp(-t (1/fair + 1/unsettled)).
+    """Check the part of the time that is unsettled, and the chain's correlation after a day.
+
+    The correlation is exp(-t (1/fair + 1/unsettled)).
     """
     climate, count = CLIMATES[name], 20_000
     first, later = skies(climate, count, 48)
@@ -83,7 +86,7 @@ def test_correlation_of_cloud_cover_s_logit() -> None:
     """A mixture of a chain and an autoregression, each with its own variance and memory."""
     climate = CLIMATES["maritime"]
     first, later = skies(climate, 20_000, 24)
-    often, step = climate.often, climate.unsettled_cloud - climate.fair_cloud
+    often, step = climate.unsettled_part, climate.unsettled_cloud - climate.fair_cloud
     chain, noise = step**2 * often * (1 - often), CLOUD_SPREAD**2
 
     def logit(sky: Sky) -> Any:
@@ -105,9 +108,12 @@ def test_mean_wind_of_a_mixture_of_log_normals() -> None:
     for name, climate in CLIMATES.items():
         _, sky = skies(climate, 20_000)
         wind = at(climate, SITES[name], sky, 0.0).wind
-        medians = climate.fair_wind * (1 - climate.often) + climate.unsettled_wind * climate.often
+        medians = (
+            climate.fair_wind * (1 - climate.unsettled_part)
+            + climate.unsettled_wind * climate.unsettled_part
+        )
         assert wind.mean() == pytest.approx(medians * np.exp(WIND_SPREAD**2 / 2), rel=0.03)
-        assert 0 < wind.min() < wind.max() <= STRONGEST_WIND
+        assert 0 < wind.min() < wind.max() <= MAX_WIND
 
 
 def test_daily_means_spread_as_said() -> None:
@@ -121,8 +127,9 @@ def test_daily_means_spread_as_said() -> None:
 
 
 def test_climates_differ_as_places_do() -> None:
-    """Global radiation of a year, kWh/m2, roughly that of solar atlases:
-    De Bilt, Almeria, Beijing, Helsinki.
+    """Global radiation of a year, kWh/m2, is roughly that of solar atlases.
+
+    The places are De Bilt, Almeria, Beijing and Helsinki.
     """
     yearly_radiation = {}
     for name, climate in CLIMATES.items():

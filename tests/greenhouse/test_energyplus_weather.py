@@ -1,5 +1,6 @@
-"""Weather files of EnergyPlus: hours where the format's dictionary puts them,
-energy kept, bad rows refused.
+"""Weather files of EnergyPlus.
+
+Hours lie where the format's dictionary puts them, energy is kept, and bad rows are refused.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def rows(radiation: np.ndarray = 100 + HOURS % 24) -> list[str]:
     ]
 
 
-def written(folder: Path, lines: list[str]) -> Path:
+def write_weather(folder: Path, lines: list[str]) -> Path:
     (folder / "city.epw").write_text("\r\n".join(lines) + "\r\n")
     return folder / "city.epw"
 
@@ -53,7 +54,7 @@ def test_hours_are_where_the_dictionary_puts_them(tmp_path: Path) -> None:
     """Hour 1 ends at 01:00: values of that instant, and radiation received before it."""
     fell = np.random.default_rng(0).uniform(0, 1000, len(HOURS)).round(3)
     fell[-1] = fell[0]  # the last instant of the file has half an hour's weight like the first
-    weather = read_energyplus(written(tmp_path, rows(fell)), columns_of("Tomato-v0"))
+    weather = read_energyplus(write_weather(tmp_path, rows(fell)), columns_of("Tomato-v0"))
     time = weather["time"]
     np.testing.assert_array_equal(time, 1800.0 * np.arange(2 * len(HOURS) + 1))
     later = time >= 3600
@@ -68,7 +69,7 @@ def test_hours_are_where_the_dictionary_puts_them(tmp_path: Path) -> None:
 
 
 def test_a_file_and_its_columns_are_one_record(tmp_path: Path) -> None:
-    path = written(tmp_path, rows())
+    path = write_weather(tmp_path, rows())
     weather: Any = read_energyplus(path, columns_of("Lettuce-v0"))
     (tmp_path / "mine.yaml").write_text("weather: city.epw\n")
     by_file, by_columns = (
@@ -111,7 +112,7 @@ def test_bad_files_cost_one_sentence(
     fields[field] = value
     lines[row] = ",".join(fields)
     with pytest.raises(ValueError, match=message):
-        card("Lettuce-v0", context={"weather": written(tmp_path, lines)})
+        card("Lettuce-v0", context={"weather": write_weather(tmp_path, lines)})
 
 
 def test_days_follow_each_other(tmp_path: Path) -> None:
@@ -123,7 +124,8 @@ def test_days_follow_each_other(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             read_energyplus(
-                written(tmp_path, lines[:first] + lines[first + count :]), columns_of("Lettuce-v0")
+                write_weather(tmp_path, lines[:first] + lines[first + count :]),
+                columns_of("Lettuce-v0"),
             )
     leap = [line.replace("2001,03,01,", "2000,02,29,", 1) for line in lines[: 8 + 24 * 60]]
     around = [line.replace("2001,01,01,", "2001,12,31,", 1) for line in lines[8:32]]
@@ -145,6 +147,6 @@ def test_short_and_empty_files_are_refused(tmp_path: Path) -> None:
         ([*rows()[:8], *["1"] * 200_001], "it has more than 200,000 rows"),
     ):
         with pytest.raises(ValueError, match=message):
-            card("Lettuce-v0", context={"weather": written(tmp_path, lines)})
+            card("Lettuce-v0", context={"weather": write_weather(tmp_path, lines)})
     with pytest.raises(ValueError, match=r"it is not a .csv or .parquet file"):
         card("Lettuce-v0", context={"prices": tmp_path / "city.epw"})

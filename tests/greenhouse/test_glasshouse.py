@@ -1,5 +1,6 @@
-"""Tomato crop and glasshouse against published definitions,
-an implicit solver, and balances over a whole season.
+"""Tomato crop and glasshouse against published definitions, an implicit solver, and balances.
+
+Balances are those of a whole season.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from rlbench_suite.envs.greenhouse.physics.glasshouse import (
     House,
     Outside,
     co2_density,
-    saturated,
+    saturation_pressure,
 )
 from rlbench_suite.envs.greenhouse.physics.tomato_crop import DRY_MATTER, PLANTED, Crop, Variety
 
 STEP = 1800.0
-HOUSE, VARIETY = Glasshouse(), Variety()
+HOUSE = Glasshouse()
+VARIETY = Variety()
 GREENLIGHT = [
     (
         (Crop(15e3, 150e3, 90e3, 60e3, 1500.0, 20.0), 21.0, 700.0, 500.0),
@@ -143,7 +145,7 @@ def equations(y: np.ndarray, u: Control, v: Outside) -> np.ndarray:
     )
 
 
-def flat(state: Any) -> np.ndarray:
+def flatten(state: Any) -> np.ndarray:
     return np.array([np.asarray(leaf) for leaf in jax.tree.leaves(state)])
 
 
@@ -152,19 +154,22 @@ def random_case(rng: np.random.Generator) -> tuple[House, Control, Outside]:
     t, outside = rng.uniform(8, 34), rng.uniform(-10, 28)
     crop = Crop(*rng.uniform([2e3, 300, 4e4, 2e3, 0, 15], [2e4, 2.8e5, 9.8e4, 1e5, 2500, 25]))
     damp = rng.uniform(0.4, 1.02)
-    air = Air(t, rng.uniform(500, 3000), damp * float(saturated(t)), t + rng.uniform(0, 40))
+    air = Air(
+        t, rng.uniform(500, 3000), damp * float(saturation_pressure(t)), t + rng.uniform(0, 40)
+    )
     control = Control(
         rng.choice([0.0, 75.0, 150.0]), rng.choice([0.0, 0.05, 0.3, 1.0]), rng.choice([0.0, 5.0])
     )
-    vapour = rng.uniform(0.5, 1) * float(saturated(outside))
+    vapour = rng.uniform(0.5, 1) * float(saturation_pressure(outside))
     weather = Outside(rng.choice([0.0, 300.0, 800.0]), outside, vapour, rng.uniform(0.5, 15), 750.0)
     return jax.tree.map(np.float64, (House(air, crop, 0.0), control, weather))
 
 
 @cache
 def truths() -> tuple[Any, np.ndarray]:
-    """Return cases, and their states after half an hour
-    by an implicit method at tight tolerance.
+    """Return cases, and their states after half an hour.
+
+    The states come from an implicit method at tight tolerance.
     """
     rng, cases, ends = np.random.default_rng(1), [], []
     for _ in range(8):
@@ -172,7 +177,7 @@ def truths() -> tuple[Any, np.ndarray]:
         solved = solve_ivp(
             lambda _, y, u=control, v=weather: equations(y, u, v),
             (0, STEP),
-            flat(now),
+            flatten(now),
             method="Radau",
             rtol=1e-8,
             atol=1e-6,
@@ -180,11 +185,11 @@ def truths() -> tuple[Any, np.ndarray]:
         assert solved.success
         cases.append((now, control, weather))
         ends.append(solved.y[:, -1])
-    return stacked(cases), np.array(ends)
+    return stack_cases(cases), np.array(ends)
 
 
 @jax.jit
-def stepped(now: House, control: Control, weather: Outside, substeps: Any) -> House:
+def step_states(now: House, control: Control, weather: Outside, substeps: Any) -> House:
     """Step all cases; one program for any number of steps."""
     return glasshouse.step(now, control, weather, HOUSE, VARIETY, STEP, substeps)
 
@@ -194,15 +199,15 @@ def errors(substeps: int) -> np.ndarray:
     """Return the absolute errors of all cases and states, ``(cases, 11)``."""
     cases, truth = truths()
     with jax.enable_x64():
-        return flat(stepped(*cases, substeps)).T - truth
+        return flatten(step_states(*cases, substeps)).T - truth
 
 
-def stacked(cases: Any) -> Any:
+def stack_cases(cases: Any) -> Any:
     return jax.tree.map(lambda *leaves: np.array(leaves, np.float64), *cases)
 
 
 def test_crop_equals_greenlight() -> None:
-    crop, temperature, ppm, light = stacked([inputs for inputs, _ in GREENLIGHT])
+    crop, temperature, ppm, light = stack_cases([inputs for inputs, _ in GREENLIGHT])
 
     @jax.jit
     def ours(crop: Crop, temperature: Any, ppm: Any, light: Any) -> Any:
@@ -218,24 +223,26 @@ def test_derivative_equals_the_papers_equations() -> None:
     rng = np.random.default_rng(0)
     cases = [random_case(rng) for _ in range(30)]
     with jax.enable_x64():
-        ours = flat(
-            jax.jit(lambda *c: glasshouse.derivative(*c, HOUSE, VARIETY))(*stacked(cases))
+        ours = flatten(
+            jax.jit(lambda *c: glasshouse.derivative(*c, HOUSE, VARIETY))(*stack_cases(cases))
         ).T
-    truth = [equations(flat(now), control, weather) for now, control, weather in cases]
+    truth = [equations(flatten(now), control, weather) for now, control, weather in cases]
     np.testing.assert_allclose(ours, truth, rtol=1e-8, atol=1e-11)
 
 
 def test_stiff_steps_agree_with_an_implicit_solver() -> None:
-    """degC, mg/m3, Pa, degC, mg/m2 (four), degC day,
-    degC, mg/m2: after half an hour anywhere in the task's range.
+    """Steps of half an hour are accurate anywhere in the task's range.
+
+    The units are degC, mg/m3, Pa, degC, mg/m2 (four), degC day, degC and mg/m2.
     """
     worst = np.abs(errors(round(STEP / glasshouse.SUBSTEP))).max(0)
     assert (worst < [0.02, 0.1, 1, 0.01, 10, 10, 0.1, 0.1, 1e-3, 1e-3, 0.1]).all(), worst
 
 
 def test_order_of_convergence_is_four() -> None:
-    """At night, on a way without kinks:
-    the sign of condensation and the limits of the stomata do not change.
+    """Take a night without kinks.
+
+    The sign of condensation and the limits of the stomata do not change in it.
     """
     crop = Crop(15e3, 150e3, 90e3, 60e3, 1500.0, 20.0)
     air = Air(20.0, 1100.0, 1700.0, 45.0)
@@ -245,21 +252,22 @@ def test_order_of_convergence_is_four() -> None:
     solved = solve_ivp(
         lambda _, y: equations(y, control, night),
         (0, STEP),
-        flat(now[0]),
+        flatten(now[0]),
         method="DOP853",
         rtol=1e-13,
         atol=1e-11,
     )
     with jax.enable_x64():
-        ours = [flat(stepped(*stacked([now] * 8), n))[:, 0] for n in (6, 12, 24)]
+        ours = [flatten(step_states(*stack_cases([now] * 8), n))[:, 0] for n in (6, 12, 24)]
     worst = np.abs(np.array(ours) - solved.y[:, -1])[:, :6]
     orders = np.log2(worst[:-1] / worst[1:])
     assert (np.abs(orders - 4) < 0.7).all(), orders
 
 
 def test_below_the_compensation_point_nothing_is_assimilated() -> None:
-    """The published formula gains there:
-    its numerator and its photorespiration are negative together.
+    """The published formula gains there, because two of its terms are negative together.
+
+    They are its numerator and its photorespiration.
     """
     for ppm in (0.0, 20.0, 45.0):
         crop = Crop(1e4, 1e5, 9e4, 5e4, 1500.0, 20.0)
@@ -273,8 +281,9 @@ def test_below_the_compensation_point_nothing_is_assimilated() -> None:
 
 @cache
 def season() -> tuple[House, House, dict[str, np.ndarray]]:
-    """Return the states before and after 200 days from 11 December, and what flowed between, by set
-    points of 20/18, of 20/18 without carbon dioxide, and of 17/15 degC.
+    """Return the states before and after 200 days from 11 December, and what flowed between.
+
+    The set points are 20/18 degC, 20/18 degC without carbon dioxide, and 17/15 degC.
     """
     warm = np.array([20.0, 20.0, 17.0])
     cold = np.array([18.0, 18.0, 15.0])
@@ -290,9 +299,9 @@ def season() -> tuple[House, House, dict[str, np.ndarray]]:
             - 7.5 * jnp.cos(2 * np.pi * (day - 20) / 365)
             + 3.5 * jnp.cos(2 * np.pi * (hour - 15) / 24)
         )
-        return Outside(sun, t, 0.8 * saturated(t), 3.5, 700.0)
+        return Outside(sun, t, 0.8 * saturation_pressure(t), 3.5, 700.0)
 
-    def flowing(now: House, control: Control, outside: Outside) -> dict[str, Any]:
+    def flow_rates(now: House, control: Control, outside: Outside) -> dict[str, Any]:
         flow = glasshouse.crop_flows(now.air, now.crop, outside, HOUSE, VARIETY)
         flux = glasshouse.fluxes(now.air, now.crop, control, outside, HOUSE)
         fed = {"heat": control.heating, "dosed": control.co2, "uptake": tomato_crop.uptake(flow)}
@@ -302,7 +311,7 @@ def season() -> tuple[House, House, dict[str, np.ndarray]]:
         outside = weather(time)
         light = outside.radiation > 0
         target, air = jnp.where(light, day, night), now.air
-        damp = air.vapour / saturated(air.temperature)
+        damp = air.vapour / saturation_pressure(air.temperature)
         vents = jnp.clip(jnp.maximum((air.temperature - target - 3) / 4, damp - 0.85), 0, 1)
         ppm = glasshouse.co2_ppm(air.co2, air.temperature)
         co2 = jnp.where(light & (vents < 0.3), dose * jnp.clip((1000 - ppm) / 100, 0, 1), 0)
@@ -312,7 +321,7 @@ def season() -> tuple[House, House, dict[str, np.ndarray]]:
         def remainder(house_and_total: Any) -> Any:
             slope = glasshouse.derivative(house_and_total[0], control, outside, HOUSE, VARIETY)
             slope = jax.tree.map(lambda d, rate, y: d + rate * y, slope, rates, house_and_total[0])
-            return slope, flowing(house_and_total[0], control, outside)
+            return slope, flow_rates(house_and_total[0], control, outside)
 
         return exponential_rk4(
             remainder, (rates, jax.tree.map(lambda _: 0.0, total)), (now, total), 300.0, 1, 4
@@ -321,7 +330,7 @@ def season() -> tuple[House, House, dict[str, np.ndarray]]:
     def run_season(day: Any, night: Any, dose: Any) -> Any:
         start = jax.tree.map(jnp.float64, House(Air(18.0, 700.0, 1500.0, 30.0), PLANTED, 0.0))
         total = jax.tree.map(
-            lambda _: jnp.float64(0), flowing(start, Control(0.0, 0.0, 0.0), weather(0.0))
+            lambda _: jnp.float64(0), flow_rates(start, Control(0.0, 0.0, 0.0), weather(0.0))
         )
 
         def advance(i: Any, house_and_total: Any) -> Any:
@@ -335,8 +344,9 @@ def season() -> tuple[House, House, dict[str, np.ndarray]]:
 
 
 def test_season_of_another_implementation() -> None:
-    """Fresh tomatoes (kg/m2), heat (MJ/m2) and carbon dioxide (kg/m2),
-    by a midpoint method of 60 s in NumPy.
+    """Compare fresh tomatoes (kg/m2), heat (MJ/m2) and carbon dioxide (kg/m2).
+
+    The other implementation is a midpoint method of 60 s in NumPy.
 
     How it started and when it switched between day and night was not recorded; hence the
     tolerances.
@@ -383,8 +393,9 @@ def test_heat_vapour_and_carbon_dioxide_close_over_a_season() -> None:
 
 
 def test_constant_climates_of_another_implementation() -> None:
-    """Fresh tomatoes of 180 days, kg/m2: temperature,
-    ppm, W/m2 of absorbed light in the hours of light.
+    """Compare fresh tomatoes of 180 days, kg/m2.
+
+    They depend on temperature, ppm, and W/m2 of absorbed light in the hours of light.
     """
     cases = np.array(
         [[20.0, 800, 100, 16], [20.0, 400, 100, 16], [24.0, 800, 100, 16], [18.0, 800, 60, 12]]
@@ -417,6 +428,6 @@ def test_constant_climates_of_another_implementation() -> None:
 
 def test_conversions() -> None:
     """Saturated air at 20 degC: 2339 Pa (steam tables); 400 ppm at 20 degC is 732 mg/m3."""
-    assert float(saturated(20.0)) == pytest.approx(2339, rel=0.006)
+    assert float(saturation_pressure(20.0)) == pytest.approx(2339, rel=0.006)
     assert co2_density(400.0, 20.0) == pytest.approx(732, rel=1e-3)
     assert glasshouse.co2_ppm(co2_density(640.0, 12.0), 12.0) == pytest.approx(640)

@@ -1,9 +1,11 @@
-"""The lettuce task: weather against astronomy and climate,
-money and constraints by hand, contexts, the grower.
+"""The lettuce task: weather, money, constraints, contexts, and the grower.
+
+Weather is compared with astronomy and climate, money and constraints with values by hand.
 """
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -56,7 +58,7 @@ def state(climate: Climate, steps: int = 10, violated: float = 0.0) -> State:
 
 
 def air(temperature: float, ppm: float, humidity: float, dry_weight: float = 0.1) -> Climate:
-    vapour = 0.01 * humidity * float(van_henten.saturated_air(temperature))
+    vapour = 0.01 * humidity * float(van_henten.saturation_density(temperature))
     return Climate(dry_weight, van_henten.co2_density(ppm, temperature), temperature, vapour)
 
 
@@ -67,7 +69,8 @@ def air(temperature: float, ppm: float, humidity: float, dry_weight: float = 0.1
     ("day", "declination"), [(79.5, 0.0), (171.5, 23.44), (265.5, 0.0), (354.5, -23.44)]
 )
 def test_sun_at_noon_on_equinoxes_and_solstices(day: float, declination: float) -> None:
-    """20 March, 21 June, 23 September, 21 December;
+    """Check 20 March, 21 June, 23 September and 21 December.
+
     Cooper's formula is known to be up to 1.5 deg off.
     """
     noon = float(sun_height(SITE._replace(start=np.floor(day)), 12 * 3600.0))
@@ -83,8 +86,9 @@ def test_day_length_at_midsummer_and_midwinter() -> None:
 
 
 def test_radiation_of_clear_and_overcast_skies() -> None:
-    """Kasten & Czeplak 1980: 910 sin(elevation) - 30 W/m2 when clear,
-    a quarter of it when overcast.
+    """Radiation is 910 sin(elevation) - 30 W/m2 when clear, and a quarter of it when overcast.
+
+    Source: Kasten & Czeplak 1980.
     """
     noon = 12 * 3600.0
     clear = float(weather(SITE._replace(cloudiness=-30.0), MEDIAN, noon).radiation)
@@ -96,8 +100,9 @@ def test_radiation_of_clear_and_overcast_skies() -> None:
 
 
 def test_months_are_those_of_the_climate() -> None:
-    """De Bilt, 1981-2010 (KNMI): monthly mean temperatures,
-    daily global radiation (J/cm2 a day) within a quarter.
+    """Monthly mean temperatures and daily global radiation are those of De Bilt, 1981-2010 (KNMI).
+
+    Radiation, J/cm2 a day, agrees within a quarter.
     """
     months = {3: (6.2, 860), 5: (13.1, 1790), 7: (17.9, 1750), 9: (14.5, 1000)}
     rng = np.random.default_rng(0)
@@ -204,11 +209,10 @@ def test_grower_beats_every_constant_setting(task: Any, grown: Any) -> None:
     assert grown.info["mean_violation"].mean() < 0.05
     assert (grown.length == 1920).all()
     assert grown.terminated.all()
+    settings = itertools.product((0.0, 0.3, 1.0), (0.0, 0.1, 0.4, 1.0), (0.0, 0.15))
     best = max(
-        play(task, Constant(np.array([co2, vents, heat], np.float32)), range(16)).total.mean()
-        for co2 in (0.0, 0.3, 1.0)
-        for vents in (0.0, 0.1, 0.4, 1.0)
-        for heat in (0.0, 0.15)
+        play(task, Constant(np.array(setting, np.float32)), range(16)).total.mean()
+        for setting in settings
     )
     assert grown.total[:16].mean() > 1.2 * best
 

@@ -1,5 +1,6 @@
-"""Lettuce with ``peer_compat=True`` against whole seasons
-that lettuce-greenhouse-gym 0.1.3 (Apache-2.0) played.
+"""Lettuce with ``peer_compat=True`` against whole seasons of lettuce-greenhouse-gym 0.1.3.
+
+The peer's licence is Apache-2.0.
 
 The weather is a formula, so that anybody may repeat the peer's seasons; they were played once with
 its own environment, its default settings, and open-loop actions.
@@ -14,7 +15,8 @@ import pytest
 from rlbench_suite.core.registry import card
 
 STEPS = 82 * 48
-DAY, HOUR = np.arange(STEPS) / 48, np.arange(STEPS) % 48 / 2
+DAY = np.arange(STEPS) / 48
+HOUR = np.arange(STEPS) % 48 / 2
 
 
 def weather() -> dict[str, np.ndarray]:

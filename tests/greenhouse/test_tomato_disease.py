@@ -1,5 +1,6 @@
-"""Grey mould on tomatoes: the published response,
-spread against SciPy, what rots, what is seen, drying pays.
+"""Grey mould on tomatoes: the response, its spread, what rots, and what is seen.
+
+The response is the published one, the spread is compared with SciPy, and drying pays.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from rlbench_suite.envs.greenhouse.players.drying_grower import DryingGrower
 from rlbench_suite.envs.greenhouse.players.tomato_grower import TomatoGrower
 from rlbench_suite.envs.greenhouse.tasks import tomato_disease
 from rlbench_suite.envs.greenhouse.tasks.grey_mould import (
-    CANOPY,
-    ROT,
-    SPREAD,
+    CANOPY_DAMPNESS,
+    ROT_RATE,
+    SPREAD_RATE,
     growth,
-    rotten,
-    spread,
+    rotten_part,
+    spread_mould,
 )
 
 pytestmark = pytest.mark.of_variants
@@ -39,12 +40,13 @@ def task() -> Any:
 
 
 def test_growth_is_the_published_response() -> None:
-    """Gropin model 37 as its script states it,
-    on the grid of that script; drops on the leaves count as damp.
+    """Growth is Gropin model 37 as its script states it, on the grid of that script.
+
+    Drops on the leaves count as damp.
     """
     t, activity = np.meshgrid(np.linspace(7.007, 24.975, 21), np.linspace(0.9009, 0.984, 21))
     with jax.enable_x64(True):
-        computed = np.asarray(growth(jnp.asarray(t), jnp.asarray(100 * activity - CANOPY)))
+        computed = np.asarray(growth(jnp.asarray(t), jnp.asarray(100 * activity - CANOPY_DAMPNESS)))
     low, best, high = -1.39, 21.4, 29.1
     warm = (t - high) * (t - low) ** 2 / (best - low)
     warm /= (best - low) * (t - best) - (best - high) * (best + low - 2 * t)
@@ -52,36 +54,35 @@ def test_growth_is_the_published_response() -> None:
     damp = (activity - 1) * (activity - low) ** 2 / (best - low)
     damp /= (best - low) * (activity - best) - (best - 1) * (best + low - 2 * activity)
     np.testing.assert_allclose(computed, warm * damp, rtol=1e-9)
-    assert float(growth(21.4, 98.8 - CANOPY)) == pytest.approx(1, abs=1e-5)
+    assert float(growth(21.4, 98.8 - CANOPY_DAMPNESS)) == pytest.approx(1, abs=1e-5)
     assert float(growth(21.4, 100.0)) == pytest.approx(1, abs=1e-5)
     assert [float(growth(*air)) for air in ((21.4, 83.4), (-1.5, 95.0), (29.2, 95.0))] == [0, 0, 0]
 
 
 def test_mould_spreads_and_rots_as_two_populations() -> None:
-    """Integrate what is infected and what is healthy as masses,
-    by SciPy, over 20 days of some air.
-    """
+    """Integrate infected and healthy parts as masses, by SciPy, over 20 days of some air."""
     air, days = (18.0, 88.0), 20
-    rate = SPREAD * float(growth(*air))
+    rate = SPREAD_RATE * float(growth(*air))
 
     def slope(_: float, mass: np.ndarray) -> np.ndarray:
         healthy, infected = mass
         caught = rate * infected * healthy / (healthy + infected)
-        return np.array([-caught, caught - ROT * infected])
+        return np.array([-caught, caught - ROT_RATE * infected])
 
     healthy, infected = solve_ivp(slope, (0, days), [0.99, 0.01], rtol=1e-10, atol=1e-12).y[:, -1]
     share, mass = jnp.float32(0.01), jnp.float32(1.0)
     for _ in range(days * DAY):
-        mass = mass * (1 - rotten(share))
-        share = spread(share, *air)
+        mass = mass * (1 - rotten_part(share))
+        share = spread_mould(share, *air)
     assert float(share) == pytest.approx(infected / (healthy + infected), rel=1e-3)
     assert float(mass) == pytest.approx(healthy + infected, rel=2e-3)
 
 
 @pytest.fixture(scope="module")
 def season(task: Any) -> tuple[np.ndarray, ...]:
-    """Ten days of a large crop, with an outbreak of 0.95 % on the fifth,
-    beside the same days without mould.
+    """Play ten days of a large crop with an outbreak, and the same days without mould.
+
+    The outbreak infects 0.95 % on the fifth day.
     """
     plain = card("Tomato-v0").build()
 
@@ -129,7 +130,7 @@ def test_an_outbreak_by_hand(season: Any) -> None:
         observations[:, 23], np.where(infected >= 0.01, 10 * infected, 0), rtol=1e-5
     )
     assert ((observations[:, 23] > 0) != (infected > 0)).any()  # mould spreads before it is seen
-    lost = np.cumprod(1 - ROT / DAY * infected)
+    lost = np.cumprod(1 - ROT_RATE / DAY * infected)
     # Fewer leaves, a little less growth.
     np.testing.assert_allclose(leaves[-1] / sound[-1], lost[-1], rtol=0.02)
     assert np.isfinite(fruit).all()

@@ -1,5 +1,6 @@
-"""Tomatoes with sensors that fail: the same seasons,
-readings by hand, how often faults come, and a grower's doubts.
+"""Tomatoes with sensors that fail: the same seasons, readings by hand, and a grower's doubts.
+
+The frequency of faults is tested too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from rlbench_suite.envs.greenhouse.players.tomato_grower import TomatoGrower
 from rlbench_suite.envs.greenhouse.tasks.tomato_sensors import Fault, Readings
 
 pytestmark = pytest.mark.of_variants
-STEPS, BEGIN, END = 240, 60, 180
+STEPS = 240
+BEGIN = 60
+END = 180
 DRIFT = np.float32(0.05)
 """% a step"""
 
@@ -33,8 +36,9 @@ def task() -> Any:
 
 @pytest.fixture(scope="module")
 def readings(task: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Five days with a silent, a stuck and a drifting sensor:
-    what is observed, what sound ones show, how many fail.
+    """Return five days with a silent, a stuck and a drifting sensor.
+
+    They are what is observed, what sound sensors show, and how many fail.
     """
     plain = card("Tomato-v0").build()
     source = ContextSource(np.int32(1), np.int32(-1))

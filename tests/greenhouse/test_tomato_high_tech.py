@@ -1,5 +1,6 @@
-"""High-tech glasshouse against published definitions,
-a stiff solver and balances; money; nothing cheap pays.
+"""High-tech glasshouse against published definitions, a stiff solver and balances.
+
+Money is computed by hand, and nothing cheap pays.
 """
 
 from __future__ import annotations
@@ -16,16 +17,24 @@ from scipy.integrate import solve_ivp
 from rlbench_suite.core.episode import ContextSource, advance, begin, seed_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.greenhouse.physics import heat_store, root_zone, tomato_crop
+from rlbench_suite.envs.greenhouse.physics import glasshouse, heat_store, root_zone, tomato_crop
 from rlbench_suite.envs.greenhouse.physics import high_tech_glasshouse as model
-from rlbench_suite.envs.greenhouse.physics.glasshouse import Air, Glasshouse, Outside, saturated
+from rlbench_suite.envs.greenhouse.physics.glasshouse import (
+    Air,
+    Glasshouse,
+    Outside,
+    saturation_pressure,
+)
 from rlbench_suite.envs.greenhouse.physics.high_tech_glasshouse import Climate, Nodes, Setting
 from rlbench_suite.envs.greenhouse.physics.tomato_crop import Crop, Variety
 from rlbench_suite.envs.greenhouse.players.high_tech_grower import HighTechGrower
-from rlbench_suite.envs.greenhouse.tasks.tomato_high_tech import ENTRIES, FLUE, POSITION
+from rlbench_suite.envs.greenhouse.tasks.tomato_high_tech import ENTRIES, FLUE_CO2, POSITION
 
 pytestmark = pytest.mark.of_variants
-STEP, DEEP = 1800.0, 10.0
+STEP = 1800.0
+"""s"""
+DEEP = 10.0
+"""degC: temperature of the deep soil"""
 DAY = 48
 PUBLISHED = Glasshouse(transmission=0.85)
 NIGHT = (
@@ -99,11 +108,11 @@ They were computed once from the definitions of GreenLight (Katzin et al., Clear
 """
 
 
-def exact(tree: Any) -> Any:
+def in_float64(tree: Any) -> Any:
     return jax.tree.map(np.float64, tree)
 
 
-def flat(tree: Any) -> np.ndarray:
+def flatten(tree: Any) -> np.ndarray:
     return np.array([np.asarray(leaf) for leaf in jax.tree.leaves(tree)])
 
 
@@ -122,19 +131,19 @@ def slopes() -> Any:
 
 
 @jax.jit
-def stepped(now: Climate, setting: Setting, outside: Outside, substeps: Any) -> Climate:
+def step_states(now: Climate, setting: Setting, outside: Outside, substeps: Any) -> Climate:
     return model.step(now, setting, outside, Glasshouse(), Variety(), DEEP, STEP, substeps)
 
 
 def after_half_an_hour(case: Any, tolerance: float) -> np.ndarray:
     """Return the state by Radau's method."""
-    now, *inputs = exact(case)
+    now, *inputs = in_float64(case)
     slope, jacobian = slopes()
-    house = exact(Glasshouse())
+    house = in_float64(Glasshouse())
     solved = solve_ivp(
         lambda _, y: np.asarray(slope(y, *inputs, house)),
         (0, STEP),
-        flat(now),
+        flatten(now),
         method="Radau",
         rtol=tolerance,
         atol=tolerance,
@@ -145,15 +154,16 @@ def after_half_an_hour(case: Any, tolerance: float) -> np.ndarray:
 
 
 def random_case(rng: np.random.Generator) -> Any:
-    """Draw a state and its conditions from the whole range of the task,
-    screen and lamps just switched.
+    """Sample a state and its conditions from the whole range of the task.
+
+    Screen and lamps have just switched.
     """
     t, outside = rng.uniform(8, 34), rng.uniform(-10, 28)
     crop = Crop(*rng.uniform([2e3, 300, 5e3, 2e3, 0, 15], [2e4, 2.8e5, 9.8e4, 1e5, 2500, 25]))
     top = t + 0.8 * rng.uniform() * (outside - t)
     cover = outside + 0.5 * rng.uniform() * (t - outside)
-    damp = rng.uniform(0.4, 1) * float(saturated(t))
-    damp_top = rng.uniform(0.5, 1) * float(saturated(top))
+    damp = rng.uniform(0.4, 1) * float(saturation_pressure(t))
+    damp_top = rng.uniform(0.5, 1) * float(saturation_pressure(top))
     nodes = Nodes(
         t + rng.uniform(-3, 3), t + rng.uniform(-5, 5), *rng.uniform(8, 20, 5), 0.5 * (t + top),
         cover, t + rng.uniform(0, 15), top, rng.uniform(400, 2000), damp_top,
@@ -163,7 +173,7 @@ def random_case(rng: np.random.Generator) -> Any:
         rng.choice([0, 75.0, 150.0]), rng.choice([0, 0.05, 0.3, 1.0]), rng.choice([0, 5.0]),
         rng.choice([0, 0.5, 0.97, 1.0]), rng.choice([0, 66.7]), rng.choice([0, 5e-4]),
     )  # fmt: skip
-    humid = rng.uniform(0.5, 1) * float(saturated(outside))
+    humid = rng.uniform(0.5, 1) * float(saturation_pressure(outside))
     weather = Outside(rng.choice([0, 300.0, 800.0]), outside, humid, rng.uniform(0.5, 15), 750.0)
     return Climate(air, nodes, crop, 0.0, rng.uniform(0.5, 8)), setting, weather
 
@@ -174,21 +184,22 @@ def random_case(rng: np.random.Generator) -> Any:
 def test_slopes_are_those_of_greenlight(case: Any, published: Any) -> None:
     """Within what the finite slope of mixing at equal temperatures changes."""
     with jax.enable_x64():
-        now, *inputs = exact(case)
-        computed = np.asarray(slopes()[0](flat(now), *inputs, exact(PUBLISHED)))
+        now, *inputs = in_float64(case)
+        computed = np.asarray(slopes()[0](flatten(now), *inputs, in_float64(PUBLISHED)))
     np.testing.assert_allclose(computed[:19], sum(published, ()), rtol=5e-5, atol=1e-12)
 
 
 def test_steps_agree_with_radau() -> None:
-    """degC, mg/m3, Pa, kg/m2: half an hour after a jump of all devices,
-    anywhere in the task's range.
+    """Half an hour after a jump of all devices is accurate, anywhere in the task's range.
+
+    The units are degC, mg/m3, Pa and kg/m2.
     """
     rng = np.random.default_rng(1)
     worst = np.zeros(25)
     with jax.enable_x64():
         for _ in range(3):
             case = random_case(rng)
-            reached = flat(stepped(*exact(case), model.SUBSTEPS))
+            reached = flatten(step_states(*in_float64(case), model.SUBSTEPS))
             worst = np.maximum(worst, np.abs(reached - after_half_an_hour(case, 1e-6)))
     names = [*Air._fields, *Nodes._fields]
     limits = {"co2": 2.0, "top_co2": 10.0, "vapour": 30.0, "top_vapour": 30.0}
@@ -202,8 +213,9 @@ def test_steps_agree_with_radau() -> None:
     ("screen", "counts", "order"), [(1.0, (320, 640, 1280), 4), (0.0, (20, 40, 80), 2)]
 )
 def test_order_of_convergence(screen: float, counts: tuple[int, ...], order: int) -> None:
-    """Four while a step is short beside the fastest decay,
-    as under a closed screen; two where air mixes faster.
+    """The order is four while a step is short beside the fastest decay, as under a closed screen.
+
+    It is two where air mixes faster.
     """
     now, setting, outside = NIGHT
     setting = setting._replace(screen=screen, vents=0.0, lamps=0.0)
@@ -211,16 +223,30 @@ def test_order_of_convergence(screen: float, counts: tuple[int, ...], order: int
     case = now._replace(nodes=nodes), setting, outside._replace(radiation=0.0)
     with jax.enable_x64():
         truth = after_half_an_hour(case, 1e-11)
-        worst = [np.abs(flat(stepped(*exact(case), n)) - truth)[[0, 4]].max() for n in counts]
+        worst = [
+            np.abs(flatten(step_states(*in_float64(case), n)) - truth)[[0, 4]].max() for n in counts
+        ]
     orders = np.log2(np.array(worst[:-1]) / worst[1:])
     assert (orders > order - 0.8).all(), (orders, worst)
+
+
+def heat_content(now: Climate) -> Any:
+    """Return the heat of all parts over 0 degC, J/m2."""
+    air, nodes = now.air, now.nodes
+    heat = 1200 * (3.8 * air.temperature + model.TOP_HEIGHT * nodes.top)
+    heat += glasshouse.PIPE_CAPACITY * air.pipe + glasshouse.FLOOR_CAPACITY * nodes.floor
+    heat += model.SCREEN_CAPACITY * nodes.screen + model.COVER_CAPACITY * nodes.cover
+    heat += model.LAMP_CAPACITY * nodes.lamps
+    heat += glasshouse.LEAF_CAPACITY * tomato_crop.leaf_area_index(now.crop) * nodes.canopy
+    soil = zip(model.SOIL_THICKNESSES, nodes[2:7], strict=False)
+    return heat + model.SOIL_CAPACITY * sum(thickness * t for thickness, t in soil)
 
 
 @pytest.mark.parametrize("case", [NIGHT, NOON], ids=["night", "noon"])
 def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
     """Stores change in a second by what enters minus what leaves."""
     with jax.enable_x64():
-        now, setting, outside = exact(case)
+        now, setting, outside = in_float64(case)
 
         @jax.jit
         def rates(now: Climate) -> Any:
@@ -228,7 +254,7 @@ def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
             slope = model.derivative(now, setting, outside, PUBLISHED, Variety(), DEEP)
             # Leaves that grow bring their heat with them: their number stays, and their temperature
             # moves.
-            heat = model.heat_content(slope._replace(crop=now.crop))
+            heat = heat_content(slope._replace(crop=now.crop))
             return (
                 slope,
                 flux,
@@ -278,15 +304,15 @@ def test_dry_root_zone_stops_transpiration_and_growth() -> None:
     )
     now, setting, outside = NOON
 
-    def transpired(water: float) -> float:
+    def transpired_water(water: float) -> float:
         dried = now._replace(water=water)
         return float(
             jax.jit(model.fluxes)(dried, setting, outside, PUBLISHED, DEEP).driving.transpired
         )
 
-    assert transpired(2.4) == pytest.approx(0.5 * transpired(8.0), rel=1e-5)
-    assert transpired(0.0) == 0
-    assert root_zone.drained(8.5) == (8.0, 0.5)
+    assert transpired_water(2.4) == pytest.approx(0.5 * transpired_water(8.0), rel=1e-5)
+    assert transpired_water(0.0) == 0
+    assert root_zone.drain(8.5) == (8.0, 0.5)
 
 
 def test_store_obeys_its_equation_and_its_limits() -> None:
@@ -329,8 +355,10 @@ def start(task: Any) -> Any:
 
 
 def test_reward_by_hand(task: Any, start: Any) -> None:
-    """60 W/m2 of boiler give 3.42 mg/(m2 s) of carbon dioxide,
-    of 5 dosed; half of the lamps; 0.5 kg/m2 of water.
+    """Compute a reward with boiler, dosing, lamps and irrigation by hand.
+
+    60 W/m2 of boiler give 3.42 mg/(m2 s) of carbon dioxide, of 5 dosed. Lamps are at one half, and
+    0.5 kg/m2 of water flow.
     """
     state, params = start
     devices = state.equipment.applied._replace(lamps=0.5, boiler=0.4, irrigation=0.5)
@@ -342,19 +370,20 @@ def test_reward_by_hand(task: Any, start: Any) -> None:
         applied=state.applied._replace(co2=1.0),
         equipment=state.equipment._replace(applied=devices, heat=heat),
     )
-    bought = (5 - 60 * FLUE) * STEP * 1e-6
-    profit = 0.01 - 0.04 * 0.05 - bought * 0.2 - 0.5 * 200 / 3 * 0.5e-3 * 0.1 - 0.5e-3
+    bought_co2 = (5 - 60 * FLUE_CO2) * STEP * 1e-6
+    profit = 0.01 - 0.04 * 0.05 - bought_co2 * 0.2 - 0.5 * 200 / 3 * 0.5e-3 * 0.1 - 0.5e-3
     assert float(task.reward(state, None, after, None, params)) == pytest.approx(profit, rel=1e-3)
 
 
 def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
-    """Charging costs nothing until the heat is used,
-    and emptying the store costs as much as burning.
+    """Charging costs nothing until the heat is used.
+
+    Emptying the store costs as much as burning.
     """
     state, params = start
 
     @jax.jit
-    def paid(action: Any) -> Any:
+    def profit_of(action: Any) -> Any:
         after = task.transition(state, action, jax.random.key(1), params)
         reward = task.reward(state, None, after, None, params)
         value = (after.house.crop.fruit - state.house.crop.fruit) * tomato_crop.FRESH
@@ -365,7 +394,7 @@ def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
         return np.array([levels.get(name, 0.0) for name in names], np.float32)
 
     idle, charge, drain, burn = (
-        paid(setting(**levels))
+        profit_of(setting(**levels))
         for levels in ({}, {"boiler": 1.0}, {"heating": 1.0}, {"heating": 1.0, "boiler": 1.0})
     )
     assert charge[1] > state.equipment.heat > drain[1]
@@ -380,8 +409,9 @@ def step(task: Any) -> Any:
 
 
 def test_what_is_used_is_counted(task: Any, start: Any, step: Any) -> None:
-    """Half an hour with 60 W/m2 of boiler, 30 of pipes and half of the rest,
-    then one with nothing: the tank cools.
+    """Count half an hour with the devices on, and one without, in which the tank cools.
+
+    The boiler gives 60 W/m2, the pipes 30, and the rest is at one half.
     """
     state, params = start
     levels = {"heating": 0.2, "dosing": 1.0, "lamps": 0.5, "boiler": 0.4, "irrigation": 0.5}
@@ -397,7 +427,8 @@ def test_what_is_used_is_counted(task: Any, start: Any, step: Any) -> None:
         return [boiler - pipes - y[0] / heat_store.COOLING, pipes + y[0] / heat_store.COOLING]
 
     stored_and_left = [0.5 * heat_store.CAPACITY, 0.0]
-    electricity, bought = 0.5 * 200 / 3 * 0.5e-3, (5 - 60 * FLUE) * STEP * 1e-6
+    electricity = 0.5 * 200 / 3 * 0.5e-3
+    dosed_co2 = (5 - 60 * FLUE_CO2) * STEP * 1e-6
     for counts, flows in zip(used, ((60.0, 30.0), (0.0, 0.0)), strict=True):
         stored_and_left = solve_ivp(rate, (0, STEP), stored_and_left, args=flows, rtol=1e-9).y[
             :, -1
@@ -405,7 +436,7 @@ def test_what_is_used_is_counted(task: Any, start: Any, step: Any) -> None:
         assert counts["heat_used"] == pytest.approx(stored_and_left[1] / 3.6e6, rel=1e-4)
         assert counts["electricity_used"] == pytest.approx(electricity, rel=1e-5)
         assert counts["water_used"] == pytest.approx(0.5, rel=1e-5)
-        assert counts["co2_bought"] == pytest.approx(bought, rel=1e-5)
+        assert counts["co2_bought"] == pytest.approx(dosed_co2, rel=1e-5)
 
 
 HOURS = np.arange(330 * 24 + 1.0)
@@ -415,16 +446,17 @@ FIRST = 3 * DAY
 """Row of the records at which a season begins"""
 
 
-def priced(electricity: Any) -> Any:
+def task_with_price(electricity: Any) -> Any:
     """Build the task with a record of hourly prices of electricity."""
     prices = {"time": 3600 * HOURS, "electricity": np.broadcast_to(electricity, len(HOURS))}
     return card("TomatoHighTech-v0", context={"prices": prices}).build()
 
 
 @pytest.fixture(scope="module")
-def lit(task: Any, start: Any, step: Any) -> Any:
-    """Return the states of a day with random settings,
-    from the first on, and the lamps' kWh/m2 of each step.
+def lit_days(task: Any, start: Any, step: Any) -> Any:
+    """Return the states of a day with random settings, and the lamps' kWh/m2 of each step.
+
+    The first state is included.
     """
     states, params = [start[0]], start[1]
     actions = np.random.default_rng(0).uniform(0, 1, (DAY, 7)).astype(np.float32)
@@ -452,15 +484,16 @@ def test_entries_are_those_of_the_components(task: Any) -> None:
     assert tuple(component.name for component in task.observation_components()) == ENTRIES
 
 
-def test_electricity_costs_what_the_record_says(start: Any, lit: Any, task: Any) -> None:
-    """An hour's price holds for two steps; below 0 the grower is paid;
-    twice the price is twice the cost.
+def test_electricity_costs_what_the_record_says(start: Any, lit_days: Any, task: Any) -> None:
+    """An hour's price holds for two steps, and below 0 the grower is paid.
+
+    Twice the price is twice the cost.
     """
-    (states, used), params = lit, start[1]._replace(row=np.int32(FIRST))
-    hourly, twice = priced(DAY_AHEAD), priced(2 * DAY_AHEAD)
+    (states, used), params = lit_days, start[1]._replace(row=np.int32(FIRST))
+    hourly, twice = task_with_price(DAY_AHEAD), task_with_price(2 * DAY_AHEAD)
     free, fixed, shipped = (
         profits_of_steps(priced_task, states, params)
-        for priced_task in (priced(0), priced(0.1), task)
+        for priced_task in (task_with_price(0), task_with_price(0.1), task)
     )
     cost = used * np.repeat(DAY_AHEAD[72:96], 2)
     assert cost.min() < -1e-4
@@ -512,8 +545,9 @@ def test_a_price_is_given_once() -> None:
 
 
 def test_without_the_devices_it_is_nearly_the_house_of_tomato(task: Any) -> None:
-    """Ten days of the same weather, heat and vents,
-    screen open: only sky and soil make it colder.
+    """Over ten days of the same weather, heat and vents, only sky and soil make it colder.
+
+    The screen is open.
     """
     plain = card("Tomato-v0").build()
 
@@ -556,8 +590,9 @@ class Overruled(NamedTuple):
 
 
 def profits(task: Any, players: list[Overruled], seeds: list[int], steps: int) -> np.ndarray:
-    """Return the mean profit of each player,
-    all side by side in one program; what is lost earns nothing more.
+    """Return the mean profit of each player, all side by side in one program.
+
+    A lost crop earns nothing more.
     """
 
     def season(player: Overruled, key: Any) -> Any:

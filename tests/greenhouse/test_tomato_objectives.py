@@ -1,5 +1,6 @@
-"""Tomatoes with three objectives: heat and carbon dioxide by hand,
-and the profit of the tomato task to the bit.
+"""Tomatoes with three objectives.
+
+Heat and carbon dioxide are computed by hand, and the profit is the tomato task's to the bit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The crop and climate model against published equations,
-an independent stiff solver, and closed forms.
-"""
+"""The crop and climate model against published equations, a stiff solver, and closed forms."""
 
 from __future__ import annotations
 
@@ -83,8 +81,9 @@ def truths() -> list[tuple[Climate, Control, Weather, np.ndarray]]:
 
 @cache
 def errors(substeps: int, *, kinks: bool = False) -> np.ndarray:
-    """Largest relative error of each state; without ``kinks``,
-    where light is off or 3..42 degC are never left.
+    """Return the largest relative error of each state.
+
+    Without ``kinks`` only cases without light or with a temperature in 3..42 degC count.
     """
     selected = [
         case
@@ -122,8 +121,9 @@ def test_derivative_equals_the_paper_s_equations() -> None:
     ],
 )
 def test_golden_steps_of_a_peer(control: Control, published: list[float]) -> None:
-    """lettuce-greenhouse-gym 0.1.3 (Apache-2.0),
-    one step of 30 min with its leakage of 0.75e-5 m/s.
+    """Compare one step of 30 min with lettuce-greenhouse-gym 0.1.3 (Apache-2.0).
+
+    Its leakage is 0.75e-5 m/s.
 
     It takes four steps of the classical Runge-Kutta method: the same method on our equations gives
     its digits, and what that method itself is off by (checked here too) is all that our integrator
@@ -157,8 +157,9 @@ def test_order_of_convergence_is_four() -> None:
 
 
 def test_classical_method_is_less_accurate_where_the_vents_are_open() -> None:
-    """Why the decay is integrated exactly:
-    with the same number of evaluations the classical method is worse.
+    """The decay is integrated exactly for this reason.
+
+    With the same number of evaluations the classical method is worse.
     """
     control, weather = Control(0.0, 7.5e-3, 150.0), WEATHERS[2]
     truth = next(t for x, u, v, t in truths() if (x, u, v) == (PLANTED, control, weather))
@@ -196,15 +197,16 @@ def test_constant_input_with_decay_is_exact() -> None:
 
 
 def test_measured_quantities() -> None:
-    """400 ppm of an ideal gas at 20 degC;
-    saturated air at 20 degC holds 17.3 g/m3 (steam tables).
+    """Check 400 ppm of an ideal gas at 20 degC, and saturated air, which holds 17.3 g/m3 there.
+
+    Source: steam tables.
     """
     assert van_henten.co2_ppm(
         400e-6 * 101325 * 0.04401 / (8.3144598 * 293.15), 20.0
     ) == pytest.approx(400)
     assert van_henten.co2_density(van_henten.co2_ppm(1e-3, 12.0), 12.0) == pytest.approx(1e-3)
-    assert float(van_henten.saturated_air(20.0)) == pytest.approx(17.3e-3, rel=0.01)
+    assert float(van_henten.saturation_density(20.0)) == pytest.approx(17.3e-3, rel=0.01)
     assert float(van_henten.relative_humidity(0.02, 20.0)) == 100
     assert float(
-        van_henten.relative_humidity(0.5 * van_henten.saturated_air(20.0), 20.0)
+        van_henten.relative_humidity(0.5 * van_henten.saturation_density(20.0), 20.0)
     ) == pytest.approx(50, rel=1e-6)

@@ -1,5 +1,6 @@
-"""Own data sheets of drives: the shipped one gives the same bits,
-other units the same episodes; SciPy agrees.
+"""Own data sheets of drives.
+
+The shipped one gives the same bits, other units give the same episodes, and SciPy agrees.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ def test_the_shipped_data_sheet_gives_the_same_bits(name: str, tmp_path: Path) -
 
 
 def test_a_machine_in_other_units_plays_the_same_episodes() -> None:
-    """Twice the voltage and current, with the same R and L,
-    is the flux doubled, the torque and the inertia times four.
+    """Twice the voltage and current, with the same R and L, doubles the flux.
+
+    Torque and inertia are four times as large.
 
     Factors of two change no bits.
     """
@@ -108,8 +110,8 @@ def test_another_machine_moves_as_scipy_says() -> None:
             truth = solve_ivp(rate, (0, task.period), truth, "DOP853", rtol=1e-11, atol=1e-11).y[
                 :, -1
             ]
-        measured = np.array(task.plant.measured(state.electrical))
-        torque = float(task.controlled(state, params)[0])
+        measured = np.array(task.plant.measure(state.electrical))
+        torque = float(task.controlled_values(state, params)[0])
     np.testing.assert_allclose(measured, truth / limit, atol=1e-6)
     assert torque == pytest.approx(1.5 * p * psi * truth[1], rel=1e-4)
 
@@ -147,8 +149,9 @@ def test_goals_and_the_reference_follow_the_data_sheet() -> None:
     ],
 )
 def test_key_figures_are_those_of_episodes(name: str, sheet: dict[str, Any] | None) -> None:
-    """First set points fill the ranges and leave them never;
-    an error of the stated size halves the reward.
+    """First set points fill the ranges and never leave them.
+
+    An error of the stated size halves the reward.
     """
     task: Any = (card(name, context=sheet) if sheet else card(name)).build()
     figures = {figure.name: figure for figure in task.key_figures()}
@@ -168,7 +171,11 @@ def test_key_figures_are_those_of_episodes(name: str, sheet: dict[str, Any] | No
         longest = np.hypot(first[0], first[1]).max()
         assert figures["setpoint_length"].high == pytest.approx(longest, rel=0.01)
     state = jax.jit(task.initial)(key, params)
-    values = task.controlled(state, params) if hasattr(task, "controlled") else state.current
+    values = (
+        task.controlled_values(state, params)
+        if hasattr(task, "controlled_values")
+        else state.current
+    )
     missed = [
         value - figures[f"halving_error_{figure.name.removeprefix('setpoint_')}"].low
         for value, figure in zip(values, setpoint_figures, strict=True)
@@ -272,7 +279,7 @@ def test_a_context_prices_overload(name: str, currents: tuple[float, ...]) -> No
         )
         reward = np.asarray(task.reward(state, None, after, None, params))
         tracking = float(shipped.reward(state, None, after, None, params))
-        value = float(task.controlled(after, params)[0])
+        value = float(task.controlled_values(after, params)[0])
     error = abs(value - float(state.setpoint[0])) / task.goal.halving[0]
     assert tracking == pytest.approx(1 / (1 + error), rel=1e-4)
     plant = task.plant
@@ -286,8 +293,9 @@ def test_a_context_prices_overload(name: str, currents: tuple[float, ...]) -> No
 
 
 def test_a_price_of_overload_takes_off_so_much_of_the_cost() -> None:
-    """Over whole episodes under random voltages;
-    what lies beyond the limit as the drive trips is not charged.
+    """Check whole episodes under random voltages.
+
+    What lies beyond the limit as the drive trips is not charged.
     """
     shipped_task, priced_task = (
         card("PMSMTorque-v0", context=context).build()
@@ -316,8 +324,9 @@ def test_weights_that_make_no_sense_are_refused() -> None:
 def test_a_record_beside_a_slower_machine_plays_the_same_episodes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All takes twice the time: inductance, flux and torque are doubled,
-    speed is halved, inertia times eight.
+    """Everything takes twice the time on the slower machine.
+
+    Inductance, flux and torque are doubled, speed is halved, and inertia is eight times as large.
     """
     drive = card("PMSMSpeed-v0")
     shipped: Any = drive.build()

@@ -1,5 +1,6 @@
-"""The drives: dynamics against SciPy, set points,
-rewards, ends, contexts, and their reference player.
+"""The drives: dynamics, set points, rewards, ends, contexts, and their reference player.
+
+The dynamics are compared with SciPy.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rlbench_suite.envs.motor.control.cascade import Cascade
 from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta
 from rlbench_suite.envs.motor.machines.induction import Currents, Electrical
 from rlbench_suite.envs.motor.machines.synchronous import DQXY, Excited
-from rlbench_suite.envs.motor.plants.induction import DFIM, SCIM
+from rlbench_suite.envs.motor.plants.induction_plant import DFIM, SCIM
 from rlbench_suite.envs.motor.plants.three_phase import EESM, PMSM, SixPhasePMSM, SynRM
 from rlbench_suite.envs.motor.tasks.drive import Drive, Params, State
 from rlbench_suite.numerics.process import precision
@@ -45,7 +46,7 @@ def card_name(drive: TaskCard) -> str:
     return drive.name
 
 
-def first(task: Any, seed: int = 0) -> Any:
+def begin_episode(task: Any, seed: int = 0) -> Any:
     with precision(task):
         return jax.jit(partial(begin, task))(seed_key(seed), 0, TEST)[0]
 
@@ -69,7 +70,7 @@ def test_transition_equals_scipy(drive: TaskCard) -> None:
     Coulomb friction's corner at standstill is not passed here.
     """
     task: Any = drive.build(dtype="float64")
-    episode = first(task)
+    episode = begin_episode(task)
     params, state = episode.params, episode.state
     rng = np.random.default_rng(0)
     voltages: list[Any] = []
@@ -87,7 +88,7 @@ def test_transition_equals_scipy(drive: TaskCard) -> None:
             )
             action, waiting = (np.asarray(waiting), choice) if task.delayed else (choice, choice)
             if task.finite:
-                voltages.append(task.plant.switched(action, state.electrical, state.angle))
+                voltages.append(task.plant.switched_voltage(action, state.electrical, state.angle))
             else:
                 voltages.append(task.plant.voltage(tuple(action), state.electrical, state.angle))
             state = step(state, choice, jax.random.key(k), params)
@@ -117,9 +118,9 @@ def test_transition_equals_scipy(drive: TaskCard) -> None:
             y = solution.y[:, -1]
         truth = unravel(jnp.asarray(y))
         ours = np.array(
-            [*task.plant.measured(state.electrical), state.speed / task.plant.speed_limit]
+            [*task.plant.measure(state.electrical), state.speed / task.plant.speed_limit]
         )
-        exact = np.array([*task.plant.measured(truth[0]), truth[1] / task.plant.speed_limit])
+        exact = np.array([*task.plant.measure(truth[0]), truth[1] / task.plant.speed_limit])
         turned, ours_turned = float(truth[2]), float(state.angle)
     np.testing.assert_allclose(ours, exact, rtol=0, atol=1e-5)
     if task.kind == "position":
@@ -141,12 +142,13 @@ def test_reference_player_tracks_and_never_trips(drive: TaskCard) -> None:
 
 @pytest.mark.parametrize("drive", MEASURED, ids=card_name)
 def test_reference_player_leaves_no_steady_error(drive: TaskCard) -> None:
-    """Set points that stand still, on a machine that is
-    not the data sheet's; noise has a mean of zero.
+    """Set points stand still, on a machine that is not the data sheet's.
+
+    Noise has a mean of zero.
     """
     task: Any = drive.build()
     player = Cascade.for_task(task)
-    episode = first(task, 3)
+    episode = begin_episode(task, 3)
     middle = tuple(
         np.float32(low + 0.7 * (high - low))
         for low, high in zip(task.goal.low, task.goal.high, strict=True)
@@ -163,7 +165,7 @@ def test_reference_player_leaves_no_steady_error(drive: TaskCard) -> None:
             memory, View(observation, None, state, params), jax.random.key(0)
         )
         state = task.transition(state, action, key, params)._replace(setpoint=middle)
-        return (state, memory), jnp.stack(task.controlled(state, params))
+        return (state, memory), jnp.stack(task.controlled_values(state, params))
 
     start = episode.state._replace(setpoint=middle)
     run = jax.jit(
@@ -188,8 +190,9 @@ def test_reference_player_leaves_no_steady_error(drive: TaskCard) -> None:
     ],
 )
 def test_reference_player_hardly_overshoots(name: str) -> None:
-    """Steps over a third of the range, for which voltages do not suffice:
-    a tenth of the step at most, in any context.
+    """Overshoot is at most a tenth of a step over a third of the range, in any context.
+
+    Voltages do not suffice for such steps.
 
     Also where windings of one flux share their voltages.
     """
@@ -208,7 +211,7 @@ def test_reference_player_hardly_overshoots(name: str) -> None:
             state = state._replace(setpoint=tuple(jnp.where(t < 200, before, after)))
             action, memory = player.act(memory, View(None, None, state, params), jax.random.key(0))
             state = task.transition(state, action, jax.random.key(0), params)
-            return (state, memory), jnp.stack(task.controlled(state, params))
+            return (state, memory), jnp.stack(task.controlled_values(state, params))
 
         values = jax.lax.scan(body, (episode.state, player.initial(params)), jnp.arange(800))[1]
         return (values[200:] - before) / (after - before)
@@ -222,7 +225,7 @@ def test_reference_player_hardly_overshoots(name: str) -> None:
 def test_reward_by_hand() -> None:
     task: Any = card("SynRMCurrent-v0").build()
     plant = SynRM()
-    params = first(task).params
+    params = begin_episode(task).params
 
     def at(d: float, q: float, setpoint: tuple[float, float]) -> State:
         return State(DQ(d, q), 0.0, 0.0, setpoint, (0.0, 0.0))
@@ -257,7 +260,7 @@ def test_induction_machine_is_seen_from_its_rotor_s_flux() -> None:
     turned = np.exp(1j * angle)
     current, flux = turned * (2.0 + 1.5j), turned * 0.3
     state = Electrical(AlphaBeta(current.real, current.imag), AlphaBeta(flux.real, flux.imag))
-    measured = plant.measured(state)
+    measured = plant.measure(state)
     np.testing.assert_allclose(measured, [2 / 5.5, 1.5 / 5.5, 0.3 / plant.nominal_flux], rtol=1e-6)
     voltage = plant.voltage((0.5, -0.2), state, 0.0).stator
     assert complex(*map(float, voltage)) == pytest.approx(
@@ -301,12 +304,13 @@ def test_currents_of_the_excited_machine_lose_least() -> None:
 
 
 def test_doubly_fed_machine_is_seen_from_its_rotor_s_flux() -> None:
-    """Currents that the controller asks for make the torque;
-    stator and rotor voltages turn with the field.
+    """Currents that the controller asks for make the torque.
+
+    Stator and rotor voltages turn with the field.
     """
     plant, turned = DFIM(), np.exp(2.1j)
     d, q, rotor_d = (
-        float(i) for i in plant.currents_for(np.float32(5.0), plant.still(plant.nominal))
+        float(i) for i in plant.currents_for(np.float32(5.0), plant.state_at_rest(plant.nominal))
     )
     machine = plant.nominal
     rotor_q = -machine.mutual_inductance / machine.rotor_inductance() * q
@@ -314,7 +318,7 @@ def test_doubly_fed_machine_is_seen_from_its_rotor_s_flux() -> None:
     state = Currents(AlphaBeta(stator.real, stator.imag), AlphaBeta(rotor.real, rotor.imag))
     assert float(machine.torque(state)) == pytest.approx(5, rel=1e-5)
     np.testing.assert_allclose(
-        plant.measured(state), [*np.array([d, q, rotor_d, rotor_q]) / 9, 1], rtol=1e-5
+        plant.measure(state), [*np.array([d, q, rotor_d, rotor_q]) / 9, 1], rtol=1e-5
     )
     voltage = plant.voltage((0.5, -0.2, 0.1, 0.3), state, 0.0)
     assert complex(*map(float, voltage.stator)) == pytest.approx(
@@ -331,7 +335,7 @@ def test_how_far_one_step_of_full_voltage_moves_currents() -> None:
     for name in ("EESMTorque-v0", "PMSMTorque-v0"):
         task: Any = card(name).build()
         plant = task.plant
-        start, nominal = plant.still(plant.nominal), Params(plant.nominal, None, 0.0, 0.0)
+        start, nominal = plant.state_at_rest(plant.nominal), Params(plant.nominal, None, 0.0, 0.0)
         for axis, full in zip(plant.voltages, np.eye(plant.inputs, dtype=np.float32), strict=True):
             after = task.machine_after(start, 0.0, plant.voltage(tuple(full), start, 0.0), nominal)
             moved[plant.current_limit, axis] = (
@@ -359,7 +363,9 @@ def test_windings_of_one_flux_are_given_as_much_as_both_converters_have(plant: A
         first = np.hypot(*demand[:2])
         second = np.hypot(*demand[2:]) if len(units) == 4 else np.abs(demand[2])
         fits = np.maximum(first, second) <= 1
-        granted = np.array(plant.together(tuple(changing * units), tuple(holding * units))) / units
+        granted = (
+            np.array(plant.limit_changes(tuple(changing * units), tuple(holding * units))) / units
+        )
         if fits[0] and np.maximum(first[0], second[0]) < 0.9:
             np.testing.assert_allclose(granted, shares[fits].max() * changing, atol=1e-3)
 
@@ -373,13 +379,13 @@ def test_switch_states_of_several_converters() -> None:
     for number in range(64):
         first, second = vectors[number % 8], vectors[number // 8]
         if number < 32:
-            d, q, field = EESM().switched(np.int32(number), None, angle)
+            d, q, field = EESM().switched_voltage(np.int32(number), None, angle)
             assert complex(d, q) == pytest.approx(first * np.exp(-1j * angle), abs=1e-4)
             assert float(field) == (0, link, -link, 0)[number // 8]
-        stator, rotor = DFIM().switched(np.int32(number), None, angle)
+        stator, rotor = DFIM().switched_voltage(np.int32(number), None, angle)
         assert complex(*stator) == pytest.approx(first * 1.4, abs=1e-3)
         assert complex(*rotor) == pytest.approx(second * 1.4 * np.exp(1j * angle), abs=1e-3)
-        d, q, x, y = map(float, SixPhasePMSM().switched(np.int32(number), None, angle))
+        d, q, x, y = map(float, SixPhasePMSM().switched_voltage(np.int32(number), None, angle))
         first_system = complex(d + x, q - y) * np.exp(1j * angle)
         second_system = complex(d - x, q + y) * np.exp(1j * (angle - np.pi / 6))
         assert first_system == pytest.approx(first / 5, abs=1e-4)
@@ -389,7 +395,7 @@ def test_switch_states_of_several_converters() -> None:
 def test_windings_of_the_six_phase_machine_stay_within_their_bridges() -> None:
     plant = SixPhasePMSM()
     for action in np.random.default_rng(0).uniform(-1, 1, (50, 4)):
-        d, q, x, y = map(float, plant.within_reach(tuple(action)))
+        d, q, x, y = map(float, plant.limit_action(tuple(action)))
         longest = max(abs(complex(d + x, q - y)), abs(complex(d - x, q + y)))
         longest_demand = max(
             abs(complex(*action[:2]) + z * complex(action[2], -action[3])) for z in (1, -1)
@@ -463,7 +469,7 @@ def test_other_tasks_are_refused() -> None:
 @pytest.mark.parametrize("drive", DRIVES, ids=card_name)
 def test_words_and_picture(drive: TaskCard) -> None:
     task: Any = drive.build()
-    episode = first(task)
+    episode = begin_episode(task)
     words = task.describe(episode.state, episode.params)
     assert all(f"{name} " in words for name in (*task.names, *task.plant.measured_names))
     assert task.quantity.unit in words
@@ -474,8 +480,10 @@ def test_words_and_picture(drive: TaskCard) -> None:
 
 
 class Comparators(eqx.Module):
-    """A rule of two comparators for the shunt-wound machine:
-    full voltage towards a current, that towards the speed.
+    """A rule of two comparators for the shunt-wound machine.
+
+    One gives full voltage towards a current, the other chooses that current by the error of the
+    speed.
     """
 
     task: Any = eqx.field(static=True)
@@ -508,7 +516,7 @@ def test_the_shunt_wound_machine_asks_for_braking_torque_if_its_current_reverses
     converter: str,
 ) -> None:
     task: Any = card("ShuntDcSpeed-v0", converter=converter).build()
-    low, high = task.plant.speed_torques(first(task).state.electrical)
+    low, high = task.plant.speed_torques(begin_episode(task).state.electrical)
     nominal = 97 * 1.7e-3 * 10  # A, H, A of field
     assert float(high) == pytest.approx(nominal)
     assert float(low) == pytest.approx(0 if converter == "1qc" else -nominal)

@@ -1,5 +1,6 @@
-"""Industrial drives: the delay by shifted commands,
-the encoder by counting, the torque by the machine's equation.
+"""Industrial drives: delay, encoder and torque.
+
+They are compared with shifted commands, counting, and the machine's equation.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control.cascade import ObservingCascade
-from rlbench_suite.envs.motor.parts.instruments import COUNTS
+from rlbench_suite.envs.motor.parts.instruments import COUNTS_PER_TURN
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
 from rlbench_suite.numerics.process import precision
 
@@ -33,7 +34,7 @@ IDS = (
 TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
-def first(task: Any, seed: int = 0) -> Any:
+def begin_episode(task: Any, seed: int = 0) -> Any:
     with precision(task):
         return jax.jit(partial(begin, task))(seed_key(seed), 0, TEST)[0]
 
@@ -49,12 +50,13 @@ def test_conditions_choose_the_id() -> None:
 
 
 def test_commands_take_effect_one_period_later() -> None:
-    """The plain drive under the commands shifted by hand,
-    operation by operation: equal to the bit.
+    """The plain drive under commands shifted by hand is equal to the bit.
+
+    It is compared operation by operation.
     """
     plain: Any = card("PMSMSpeed-v0").build()
     late: Any = card("PMSMSpeedIndustrial-v0").build()
-    episode = first(late)
+    episode = begin_episode(late)
     state, params = episode.state, episode.params
     now = state._replace(memories=plain.initial(jax.random.key(0), params).memories)
     actions = np.random.default_rng(0).uniform(-0.2, 0.2, (6, 2)).astype(np.float32)
@@ -69,14 +71,15 @@ def test_commands_take_effect_one_period_later() -> None:
 
 
 def test_speed_is_a_difference_of_counts() -> None:
-    """At constant speed the edges up to step n are floor(start + n w T N / 2 pi);
-    the shown speed is whole counts.
+    """At constant speed the edges up to step n are floor(start + n w T N / 2 pi).
+
+    The shown speed is whole counts.
     """
     task: Any = card("PMSMTorqueIndustrial-v0").build(dtype="float64")
     at = [component.name for component in task.observation_components()].index("speed")
-    episode = first(task, 3)
+    episode = begin_episode(task, 3)
     state, params, steps = episode.state, episode.params, 200
-    quantum, speed = 2 * np.pi / (COUNTS * 1e-4), float(params.speed)
+    quantum, speed = 2 * np.pi / (COUNTS_PER_TURN * 1e-4), float(params.speed)
     start, total = float(state.memories.instruments.fraction), 0.0
     with precision(task):
         step, observe = jax.jit(task.transition), jax.jit(task.observation)
@@ -92,11 +95,12 @@ def test_speed_is_a_difference_of_counts() -> None:
 
 
 def test_torque_is_estimated_from_the_shown_currents() -> None:
-    """3/2 p (psi + (L_d - L_q) i_d) i_q of the data sheet;
-    the machine's own torque is another one.
+    """It is 3/2 p (psi + (L_d - L_q) i_d) i_q of the data sheet.
+
+    The machine's own torque is another one.
     """
     task: Any = card("PMSMTorqueIndustrial-v0").build(dtype="float64")
-    episode = first(task)
+    episode = begin_episode(task)
     electrical = type(episode.state.electrical)(np.float64(-80.0), np.float64(150.0))
     with precision(task):
         state = episode.state._replace(electrical=electrical)
@@ -113,8 +117,9 @@ def test_torque_is_estimated_from_the_shown_currents() -> None:
 
 @pytest.mark.parametrize("machine", PLANTS)
 def test_measurements_tell_the_electrical_state(machine: str) -> None:
-    """Measured quantities of the state that they tell are themselves,
-    in the flux's direction where there is one.
+    """The state that measured quantities tell has these same measured quantities.
+
+    Where there is a flux, they are in its direction.
     """
     plant = PLANTS[machine]()
     with jax.enable_x64(True):
@@ -125,7 +130,7 @@ def test_measurements_tell_the_electrical_state(machine: str) -> None:
             linked = sheet.mutual_inductance * values[0] + sheet.rotor_inductance() * values[2]
             values[4] = linked * current / plant.nominal_flux
         electrical = plant.electrical_of(tuple(values), (np.float64(0.6), np.float64(0.8)))
-        np.testing.assert_allclose(plant.measured(electrical), values, rtol=1e-12)
+        np.testing.assert_allclose(plant.measure(electrical), values, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +138,7 @@ def test_measurements_tell_the_electrical_state(machine: str) -> None:
 )
 def test_exact_instruments_show_the_state(name: str) -> None:
     task: Any = card(name).build(dtype="float64")
-    episode = first(task)
+    episode = begin_episode(task)
     with precision(task):
         observation = jax.jit(task.observation)(episode.state, jax.random.key(0), episode.params)
         shown_state, state = task.shown_state(observation), episode.state
@@ -146,9 +151,9 @@ def test_exact_instruments_show_the_state(name: str) -> None:
                     np.testing.assert_allclose(
                         getattr(shown_values, field), getattr(true_values, field), rtol=1e-12
                     )
-        measured = task.plant.measured(shown_state.electrical)
+        measured = task.plant.measure(shown_state.electrical)
         np.testing.assert_allclose(
-            measured, task.plant.measured(state.electrical), rtol=1e-9, atol=1e-12
+            measured, task.plant.measure(state.electrical), rtol=1e-9, atol=1e-12
         )
         if task.delayed:
             assert shown_state.memories.waiting == state.memories.waiting
@@ -156,8 +161,9 @@ def test_exact_instruments_show_the_state(name: str) -> None:
 
 @pytest.mark.parametrize("name", IDS)
 def test_reference_player_needs_the_observation_only(name: str) -> None:
-    """It never trips, and ends near its set point;
-    only a torque that nobody measures is missed now and then.
+    """The player never trips, and ends near its set point.
+
+    Only a torque that nobody measures is missed now and then.
     """
     task: Any = card(name).build()
     player: Any = reference_player(task)
@@ -165,7 +171,7 @@ def test_reference_player_needs_the_observation_only(name: str) -> None:
     record = play(task, player, range(64))
     assert not record.terminated.any()
     assert record.info["success"].mean() > (0.8 if "Torque" in name else 0.95)
-    episode = first(task)
+    episode = begin_episode(task)
     observation = task.observation(episode.state, jax.random.key(0), episode.params)
     action, _ = player.act(
         player.initial(episode.params), View(observation, None, None, None), jax.random.key(0)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.of_variants
 TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
-def first(task: Any, seed: int = 0) -> Any:
+def begin_episode(task: Any, seed: int = 0) -> Any:
     with precision(task):
         return jax.jit(partial(begin, task))(seed_key(seed), 0, TEST)[0]
 
@@ -40,7 +40,9 @@ def test_ornstein_uhlenbeck_is_stationary_with_its_correlation() -> None:
     rng = np.random.default_rng(0)
     values = [2.0 * rng.normal(size=4000)]
     for _ in range(40):
-        values.append(ornstein_uhlenbeck.ahead(values[-1], rng.normal(size=4000), 2.0, 0.02, 5e-3))
+        values.append(
+            ornstein_uhlenbeck.next_value(values[-1], rng.normal(size=4000), 2.0, 0.02, 5e-3)
+        )
     path = np.array(values)
     assert path.mean() == pytest.approx(0, abs=0.03)
     assert path.std(axis=1) == pytest.approx(2, rel=0.06)
@@ -51,27 +53,31 @@ def test_ornstein_uhlenbeck_is_stationary_with_its_correlation() -> None:
 
 
 def test_one_long_step_of_ornstein_uhlenbeck_is_many_short_ones() -> None:
-    """Variance that is left of a known value,
-    in closed form s^2 (1 - e^(-2t/T)), whatever the step.
+    """The variance that is left of a known value has the closed form s^2 (1 - e^(-2t/T)).
+
+    It holds for any step.
     """
     rng = np.random.default_rng(1)
     for steps in (1, 10):
         value = np.full(20000, 5.0)
         for _ in range(steps):
-            value = ornstein_uhlenbeck.ahead(value, rng.normal(size=20000), 2.0, 0.02, 0.01 / steps)
+            value = ornstein_uhlenbeck.next_value(
+                value, rng.normal(size=20000), 2.0, 0.02, 0.01 / steps
+            )
         assert value.mean() == pytest.approx(5 * np.exp(-0.5), abs=0.05)
         assert value.var() == pytest.approx(4 * (1 - np.exp(-1)), rel=0.04)
 
 
 def test_a_drive_under_random_torque_slows_by_it() -> None:
-    """One step with no current: the change of speed beside
-    that under friction alone is -T h / J.
+    """The change of speed beside that under friction alone is -T h / J.
+
+    It is taken over one step with no current.
     """
     task: Any = card("PermExDcSpeed-v0", load="ornstein-uhlenbeck").build(dtype="float64")
-    episode = first(task)
+    episode = begin_episode(task)
     params, state = episode.params, episode.state
     with precision(task):
-        step = jax.jit(task.driven)
+        step = jax.jit(task.advance_period)
         holding = (params.machine.magnet_flux * state.speed / 60,)
         pushed, free = (
             step(
@@ -86,20 +92,21 @@ def test_a_drive_under_random_torque_slows_by_it() -> None:
         assert float(pushed.speed - free.speed) == pytest.approx(
             -2.5 * task.period / float(inertia), rel=0.02
         )
-    torques = [float(first(task, seed).state.memories.load) for seed in range(40)]
+    torques = [float(begin_episode(task, seed).state.memories.load) for seed in range(40)]
     assert 0.5 < np.std(torques) / (0.1 * 16) < 1.5
 
 
 def test_a_bench_moves_its_speed_along_a_sine_within_its_range() -> None:
-    """The exact sine of what was drawn, at every step;
-    within the bounds, and no faster than half of the torque.
+    """The speed is the exact sine that was sampled, at every step.
+
+    It stays within the bounds, and is no faster than half of the torque allows.
     """
     task: Any = card("PMSMTorque-v0", load="profile").build(dtype="float64")
     low, high = task.goal.speeds
     with precision(task):
-        step = jax.jit(task.driven)
+        step = jax.jit(task.advance_period)
         for seed in range(3):
-            episode = first(task, seed)
+            episode = begin_episode(task, seed)
             wave, state = episode.state.memories.load, episode.state
             assert float(state.speed) == pytest.approx(float(wave.at(SHAPES["sinus"])), abs=1e-9)
             speeds = []
@@ -126,12 +133,13 @@ def test_a_bench_moves_its_speed_along_a_sine_within_its_range() -> None:
     ],
 )
 def test_instruments_err_by_the_given_deviation_and_tell_no_more(name: str) -> None:
-    """Currents and speed of 2,000 looks at one state,
-    and their torque; the error shown is that of what is shown.
+    """Take 2,000 looks at currents and speed of one state, and at their torque.
+
+    The error that is shown is that of the shown value.
     """
     plain: Any = card(name).build(dtype="float64")
     task: Any = card(name, noise="0.01").build(dtype="float64")
-    episode = first(plain)
+    episode = begin_episode(plain)
     with precision(task):
         keys = jax.vmap(lambda t: draw_key(seed_key(1), 0, t, Role.OBSERVATION))(jnp.arange(2000))
         observations = np.asarray(

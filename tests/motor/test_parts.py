@@ -1,5 +1,6 @@
-"""The contract of drives with chosen parts: many at once,
-on few ids, for compiling is what costs.
+"""The contract of drives with chosen parts.
+
+Many parts are tested at once on few ids, because compiling takes the time.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ COMBINATIONS = (
 
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_contract(name: str) -> None:
-    """Gymnasium's checks; finite observations inside their space;
-    the vector env has the bits of the single one.
+    """Gymnasium's checks pass, and observations are finite and inside their space.
+
+    The vector environment has the bits of the single one.
     """
     env = make(name)
     with warnings.catch_warnings():
@@ -64,8 +66,9 @@ def test_contract(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_reference_player_never_trips(name: str) -> None:
-    """And ends near its set points more often than not,
-    by as much as the worst chosen part allows.
+    """The player also ends near its set points more often than not.
+
+    How often depends on the worst chosen part.
     """
     task = card(name).build()
     record = play(task, load(task.card.reference).for_task(task), range(64))
@@ -85,8 +88,9 @@ def test_reference_player_never_trips(name: str) -> None:
     ],
 )
 def test_only_chosen_parts_remember(options: dict[str, str], remembers: tuple[str, ...]) -> None:
-    """A part that is absent adds nothing to the state;
-    one that remembers fills its own field only.
+    """A part that is absent adds nothing to the state.
+
+    One that remembers fills its own field only.
     """
     task = card("PMSMTorque-v0", **options).build()
     key = jax.random.key(0)
@@ -99,13 +103,9 @@ def test_only_chosen_parts_remember(options: dict[str, str], remembers: tuple[st
 
 def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:
     tried = {pair for name in COMBINATIONS for pair in name.partition("?")[2].split("&")}
-    offered = {
-        f"{setting}={choice}"
-        for drive in cards().values()
-        if drive.family == "motor"
-        for setting, (_, *choices) in drive.choices.items()
-        for choice in choices
-    }
+    drives = [drive for drive in cards().values() if drive.family == "motor"]
+    settings = [item for drive in drives for item in drive.choices.items()]
+    offered = {f"{setting}={choice}" for setting, (_, *choices) in settings for choice in choices}
     assert offered == tried
     with pytest.raises(ValueError, match="Did you mean 'sinus'"):
         gymnasium.make("rlsuite/PMSMTorque-v0", setpoint="sinuss")

@@ -1,5 +1,6 @@
-"""The current-tracking task: spaces, walk of the set point,
-rewards, ends, contexts, reference player, bits.
+"""The current-tracking task.
+
+Tested are spaces, walk of the set point, rewards, ends, contexts, reference player and bits.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def starter(task: Any) -> Any:
     return jax.jit(partial(begin, task))
 
 
-def first(task: Any, seed: int) -> Any:
+def begin_episode(task: Any, seed: int) -> Any:
     with precision(task):
         return starter(task)(seed_key(seed), 0, TEST)
 
@@ -82,8 +83,9 @@ def test_reference_of_the_card_tracks_without_over_current(task: Any, reference_
 
 @pytest.mark.parametrize("speed", [-100.0, 0.0, 100.0])
 def test_step_response_of_the_nominal_drive_settles_at_once(task: Any, speed: float) -> None:
-    """A step within the voltage limit is gone in one period,
-    but for the resistive drop that the integrator learns.
+    """The error after a step within the voltage limit is gone in one period.
+
+    Only the resistive drop remains, which the integrator learns.
     """
     currents = step_response(task, drive(speed), state((0.0, 0.0), (-20.0, 8.0)), 1000)
     gain = np.array([pmsm.INDUCTANCE_D, pmsm.INDUCTANCE_Q]) / pmsm_current.STEP

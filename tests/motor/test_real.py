@@ -1,5 +1,6 @@
-"""Drives under real conditions: the machine by SciPy,
-its balance of energy, heat, age, and the reference player.
+"""Drives under real conditions: equations, energy, heat, age, and the reference player.
+
+The equations are integrated by SciPy.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def float64() -> Iterator[None]:
         yield
 
 
-def first(task: Any, seed: int = 0) -> Any:
+def begin_episode(task: Any, seed: int = 0) -> Any:
     with precision(task):
         return jax.jit(partial(begin, task))(
             seed_key(seed), 0, ContextSource(np.int32(1), np.int32(-1))
@@ -57,13 +58,14 @@ def test_conditions_choose_the_id(name: str) -> None:
 
 @each
 def test_transition_equals_scipy(name: str) -> None:
-    """Equations written out, with temperatures that stand still within a step
-    and are warmed by the losses at its end.
+    """Integrate equations written out.
+
+    Temperatures stand still within a step, and the losses warm them at its end.
 
     One Runge-Kutta step of 0.1 ms leaves less than 1e-5 of the limits.
     """
     task: Any = card(name).build(dtype="float64")
-    episode = first(task, 3)
+    episode = begin_episode(task, 3)
     params, state = episode.params, episode.state._replace(speed=np.float64(90.0))
     m = jax.tree.map(float, params.machine)
     load = jax.tree.map(float, params.load)
@@ -124,8 +126,9 @@ def test_transition_equals_scipy(name: str) -> None:
 
 @pytest.mark.usefixtures("float64")
 def test_energy_in_is_mechanical_work_losses_and_field() -> None:
-    """Twenty milliseconds of turning voltages through saturation,
-    integrated by SciPy; all joules accounted for.
+    """Integrate 20 ms of turning voltages through saturation by SciPy.
+
+    All joules are accounted for.
     """
     flux_map = MACHINE.flux_map(80.0)
     speed, winding = 100.0, 120.0
@@ -160,8 +163,9 @@ def test_energy_in_is_mechanical_work_losses_and_field() -> None:
 
 
 def test_table_has_the_most_torque_for_its_currents() -> None:
-    """Beside every entry, currents of equal length
-    and another angle make less; the torque is the table's.
+    """Currents of equal length and another angle than a table entry's make less torque.
+
+    The torque of an entry is the table's.
     """
     plant = RealPMSM()
     torques, currents = plant.table
@@ -194,13 +198,13 @@ def test_contexts_start_warm_and_ages_of_train_and_test_are_apart(name: str) -> 
         bands = (1 - np.asarray(left, float)) / real.LOST_FLUX * 40
         assert set(np.floor(bands).astype(int)) == set(range(split, 40, 2))
         assert start.winding.min() > 84
-        assert start.winding.max() < real.PERMISSIBLE
+        assert start.winding.max() < real.PERMISSIBLE_TEMPERATURE
         assert (start.iron < start.winding).all()
 
 
 def test_heat_costs_and_ends() -> None:
     task: Any = card(IDS[0]).build()
-    episode = first(task)
+    episode = begin_episode(task)
 
     def at(winding: float) -> Any:
         warm = Warm(0.0, 240.0, 0.06, 0.15, winding, 90.0, 90.0)
@@ -212,7 +216,7 @@ def test_heat_costs_and_ends() -> None:
     assert not task.terminal(at(154.9), None, params)
     assert task.terminal(at(155.1), None, params)
     for winding, success in ((154.9, True), (155.1, False)):  # the torque is what is asked for
-        exact = at(winding)._replace(setpoint=task.controlled(at(winding), params))
+        exact = at(winding)._replace(setpoint=task.controlled_values(at(winding), params))
         assert bool(task.info(exact, params)["success"]) == success
     hot = at(155.1)
     assert "over-temperature: a winding of 155.1" in task.why_over(
@@ -226,7 +230,7 @@ def test_the_reference_succeeds_and_never_trips(name: str) -> None:
     record = play(task, RealCascade.for_task(task), seeds)
     assert record.info["success"].mean() >= 0.94
     assert not record.terminated.any()
-    assert (record.info["winding"] < real.PERMISSIBLE).all()
+    assert (record.info["winding"] < real.PERMISSIBLE_TEMPERATURE).all()
     chance = replay(
         task,
         np.random.default_rng(0).uniform(-1, 1, record.actions.shape).astype(np.float32),
@@ -239,10 +243,10 @@ def test_the_reference_succeeds_and_never_trips(name: str) -> None:
 def test_derating_is_what_keeps_it_cool(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it the same player follows more set points, and overheats windings."""
     task = card(name).build()
-    monkeypatch.setattr(real_cascade, "DERATED", (900.0, 1000.0))
+    monkeypatch.setattr(real_cascade, "DERATING_TEMPERATURES", (900.0, 1000.0))
 
     class Careless(RealCascade):
         """A type of its own, so that no program compiled for the other is taken."""
 
     record = play(task, Careless.for_task(task), range(256))
-    assert record.info["winding"].max() > real.PERMISSIBLE
+    assert record.info["winding"].max() > real.PERMISSIBLE_TEMPERATURE

@@ -1,5 +1,6 @@
-"""Kinds of set points: exact waveforms against SciPy,
-laws of moves against SciPy's, bounds and slopes.
+"""Kinds of set points: waveforms, laws of moves, bounds and slopes.
+
+Exact waveforms and laws are compared with SciPy's.
 """
 
 from __future__ import annotations
@@ -13,10 +14,15 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from rlbench_suite.envs.motor.parts.setpoint import LONGEST, SETPOINTS, SHORTEST, Range
+from rlbench_suite.envs.motor.parts.setpoint_part import (
+    MAX_LEVEL_SHARE,
+    MIN_LEVEL_SHARE,
+    SETPOINTS,
+    Range,
+)
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
 from rlbench_suite.envs.motor.setpoints.goals import GOALS
-from rlbench_suite.envs.motor.setpoints.wave import SHAPES, through
+from rlbench_suite.envs.motor.setpoints.wave import SHAPES, wave_through
 
 pytestmark = pytest.mark.of_variants
 
@@ -44,8 +50,9 @@ def test_waveforms_are_those_of_scipy(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_wave_begins_at_a_value_and_goes_on_as_its_formula_says(name: str) -> None:
-    """2,000 waves of either range: the exact waveform after 50 steps,
-    its bounds over a turn, its slope and jumps.
+    """Check 2,000 waves of either range.
+
+    Tested are the exact waveform after 50 steps, its bounds over a turn, its slope and its jumps.
     """
     rng = np.random.default_rng(0)
     for r in RANGES:
@@ -53,14 +60,14 @@ def test_a_wave_begins_at_a_value_and_goes_on_as_its_formula_says(name: str) -> 
         values = r.low + (r.high - r.low) * u[:, 0]
         slope = np.asarray(r.slowest * np.exp(r.quicker * u[:, 1]))
         with jax.enable_x64(True):
-            wave = through(
+            wave = wave_through(
                 name, *map(jnp.asarray, (values,)), (r.low, r.high), slope, r.jump, *u[:, 2:].T
             )
             first = np.asarray(wave.at(SHAPES[name]))
             np.testing.assert_allclose(first, values, atol=1e-9 * (r.high - r.low))
             middle, amplitude, phase, advance = map(np.asarray, wave)
             for _ in range(50):
-                wave = wave.ahead()
+                wave = wave.shift()
             later = np.asarray(wave.at(SHAPES[name]))
         turns = phase + 50 * advance
         # Not on an edge of a jump.
@@ -125,8 +132,9 @@ def test_setpoints_stay_within_bounds_and_begin_where_they_are_told(name: str) -
     ("name", "law"), [("walk", stats.norm), ("laplace", stats.laplace(scale=np.sqrt(0.5)))]
 )
 def test_moves_of_walks_are_of_their_law(name: str, law: Any) -> None:
-    """Kolmogorov and Smirnov's test of 20,000 moves
-    of known seeds away from the bounds, and their deviation.
+    """Test 20,000 moves by Kolmogorov and Smirnov's test, and check their deviation.
+
+    The moves have known seeds and are away from the bounds.
     """
     values = run(name, 200, 101)[1, :, :, 0]
     deviation = RANGES[0].slowest * np.exp(RANGES[0].quicker * 0.3)
@@ -136,8 +144,9 @@ def test_moves_of_walks_are_of_their_law(name: str, law: Any) -> None:
 
 
 def test_switched_setpoints_do_each_kind_in_turn() -> None:
-    """Sub-episodes have the lengths and kinds, and walks the moves,
-    that are said; and no kind begins with a jump.
+    """Sub-episodes have the documented lengths and kinds, and walks the documented moves.
+
+    No kind begins with a jump.
     """
     setpoint = SETPOINTS["switched"](HORIZON)
 
@@ -158,8 +167,8 @@ def test_switched_setpoints_do_each_kind_in_turn() -> None:
     begins = np.diff(left, axis=1, prepend=-1) > -1
     begins[:, 0] = True
     lengths = left[begins] + 1
-    assert lengths.min() >= SHORTEST * HORIZON - 1
-    assert lengths.max() <= LONGEST * HORIZON
+    assert lengths.min() >= MIN_LEVEL_SHARE * HORIZON - 1
+    assert lengths.max() <= MAX_LEVEL_SHARE * HORIZON
     counts = np.bincount(kind[begins], minlength=6)
     assert stats.chisquare(counts).pvalue > 0.01
     moves = np.diff(value, axis=1)
@@ -175,9 +184,7 @@ def test_switched_setpoints_do_each_kind_in_turn() -> None:
 
 
 def test_halving_errors_are_the_parts_that_goals_say() -> None:
-    """Parts of the nominal current, of the largest requested torque,
-    and of the largest requested speed.
-    """
+    """They are parts of the nominal current, and of the largest requested torque and speed."""
     for (machine, kind), goal in GOALS.items():
         largest = max(map(abs, goal.low + goal.high))
         if kind == "current":
@@ -190,8 +197,9 @@ def test_halving_errors_are_the_parts_that_goals_say() -> None:
 
 
 def test_ramps_climb_by_their_slope_and_hold_their_levels() -> None:
-    """A move is a slope, nothing, or the rest of the way;
-    levels are the middle or the outer half of either side.
+    """A move is a slope, nothing, or the rest of the way.
+
+    Levels are the middle or the outer half of either side.
     """
     r, values = RANGES[0], run("ramps", 200, 2 * HORIZON, pace=1.0)[1, :, :, 0]
     moves = np.abs(np.diff(values, axis=-1))

@@ -1,5 +1,4 @@
-"""An exponential Runge-Kutta method of order four,
-for equations that are stiff by the decay of single components.
+"""An exponential Runge-Kutta method of order four, for equations with quickly decaying components.
 
 The equations are ``dy/dt = -rate * y + remainder(y)`` with one constant rate a component. The decay
 is integrated exactly at any rate, the remainder as in the classical method. With rates of zero it
@@ -23,8 +22,9 @@ _TERMS = 17
 
 
 def phi_functions(z: Any) -> tuple[Any, Any, Any, Any]:
-    """Return ``exp(z)`` and phi_1, phi_2, phi_3 of ``z`` in [-1.5,
-    0]; phi_k(z) = (phi_{k-1}(z) - 1 / (k-1)!) / z.
+    """Return ``exp(z)`` and phi_1, phi_2 and phi_3 of ``z`` in [-1.5, 0].
+
+    They are defined by phi_0(z) = exp(z) and phi_k(z) = (phi_{k-1}(z) - 1 / (k-1)!) / z.
 
     The definition cancels for small ``z``; the series of phi_3 and the recursion downwards do not.
     """
@@ -36,7 +36,7 @@ def phi_functions(z: Any) -> tuple[Any, Any, Any, Any]:
     return 1.0 + z * phi_1, phi_1, phi_2, phi_3
 
 
-def doubled(functions: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+def double_argument(functions: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
     """Return ``exp`` and phi_1, phi_2, phi_3 of ``2 z`` from those of ``z``; nothing cancels."""
     decay, phi_1, phi_2, phi_3 = functions
     return (
@@ -66,10 +66,10 @@ def exponential_rk4(
         phi_functions(-(0.5 ** (1 + doublings)) * step * rate) for rate in jax.tree.leaves(rates)
     ]
     for _ in range(doublings):
-        half = [doubled(functions) for functions in half]
+        half = [double_argument(functions) for functions in half]
     weights = []
     for functions in half:
-        _, full_1, full_2, full_3 = doubled(functions)
+        _, full_1, full_2, full_3 = double_argument(functions)
         first, middle = full_1 - 3 * full_2 + 4 * full_3, 2 * full_2 - 4 * full_3
         weights.append((step * first, step * middle, step * (4 * full_3 - full_2)))
 

@@ -1,5 +1,6 @@
-"""The climate of a glasshouse with a tomato crop:
-air temperature, carbon dioxide, vapour, and heating pipes.
+"""The climate of a glasshouse with a tomato crop.
+
+Its states are air temperature, carbon dioxide, vapour, and the temperature of the heating pipes.
 
 Four states of the air beside the six of the crop (``tomato_crop.py``). The equations are those of
 chapter 8 of Vanthoor 2011, A model-based greenhouse design method, thesis Wageningen,
@@ -38,8 +39,10 @@ AIR_HEIGHT = 3.8
 """m of air over the floor"""
 AIR_CAPACITY = 1200.0
 """J/(m3 K)"""
-FLOOR_CAPACITY, LEAF_CAPACITY = 40_480.0, 1200.0
-"""J/(m2 K) a m2 of floor and of leaf"""
+FLOOR_CAPACITY = 40_480.0
+"""J/(m2 K) a m2 of floor"""
+LEAF_CAPACITY = 1200.0
+"""J/(m2 K) a m2 of leaf"""
 COVER_AREA = 1.286
 """m2 of cover a m2 of floor"""
 LATENT_HEAT = 2.45e6
@@ -50,8 +53,10 @@ BOUNDARY_RESISTANCE = 275.0
 """s/m, of leaves"""
 WATER_GAS_CONSTANT = 8314.0 / 18.0
 """J/(kg K), of vapour"""
-OUTER_CONVECTION, WIND_CONVECTION = 2.8, 1.2
-"""W/(m2 K); W s/(m3 K)"""
+OUTER_CONVECTION = 2.8
+"""W/(m2 K), without wind"""
+WIND_CONVECTION = 1.2
+"""W s/(m3 K), by the wind's speed"""
 PIPE_AREA = 0.3
 """m2 of pipe a m2 of floor"""
 PIPE_CAPACITY = (
@@ -64,10 +69,11 @@ LIGHT = 4.6 * 0.5 * 0.9 * 0.93
 """umol of absorbed photons a J of radiation through the cover, under full cover by leaves"""
 EXTINCTION = 0.7
 SUBSTEP = 450.0
-"""s: length of a step of the integration. tests/greenhouse
-measures its error against a stiff solver.
+"""Length of an integration step, s.
+
+tests/greenhouse measures its error against a stiff solver.
 """
-FASTEST = 3 * 2**4 / SUBSTEP
+MAX_DECAY_RATE = 3 * 2**4 / SUBSTEP
 """1/s: largest decay rate that the integration takes"""
 
 
@@ -75,8 +81,9 @@ class Glasshouse(NamedTuple):
     """Constants in which glasshouses differ."""
 
     transmission: Scalar = 0.78
-    """Part of the outside radiation that the cover lets through,
-    beside the tenth that the frame takes
+    """Part of the outside radiation that the cover lets through.
+
+    The tenth that the frame takes is counted apart.
     """
     heat_loss: Scalar = 1.0
     """Factor of the heat exchanged through the cover"""
@@ -154,7 +161,7 @@ class Fluxes(NamedTuple):
     """m/s: air that leaves and enters"""
 
 
-def saturated(temperature: Scalar) -> Scalar:
+def saturation_pressure(temperature: Scalar) -> Scalar:
     """Return the vapour pressure of saturated air, Pa."""
     return 610.78 * jnp.exp(17.2694 * temperature / (temperature + 238.3))
 
@@ -191,7 +198,7 @@ def fluxes(air: Air, crop: Crop, control: Control, outside: Outside, house: Glas
     )
 
     # Transpiration (8.47 to 8.52), and dew on the leaves.
-    deficit = saturated(t) - air.vapour
+    deficit = saturation_pressure(t) - air.vapour
     lack, dew = jnp.maximum(0.0, deficit), jnp.maximum(0.0, -deficit)
     resistance = stomata(through, co2_ppm(air.co2, t), lack, house)
     conductance = (2 * AIR_CAPACITY / (LATENT_HEAT * PSYCHROMETRIC)) * area
@@ -204,7 +211,7 @@ def fluxes(air: Air, crop: Crop, control: Control, outside: Outside, house: Glas
     outer = OUTER_CONVECTION + WIND_CONVECTION * outside.wind
     through_cover = house.heat_loss * COVER_AREA * inner * outer / (inner + outer)
     glass = (outside.temperature * outer + t * inner) / (inner + outer)
-    wet = jnp.maximum(0.0, air.vapour - saturated(glass))
+    wet = jnp.maximum(0.0, air.vapour - saturation_pressure(glass))
     condensed = (6.4e-9 * 1.86 * COVER_AREA) * _power(t - glass, 0.33) * wet
 
     # Pipes (table 8.4), by convection and radiation.
@@ -241,10 +248,10 @@ def crop_flows(
 
 
 def derivative(
-    now: House, control: Control, outside: Outside, house: Glasshouse, variety: Variety
+    state: House, control: Control, outside: Outside, house: Glasshouse, variety: Variety
 ) -> House:
     """Return the state's time derivative, per second."""
-    air, crop, _ = now
+    air, crop, _ = state
     flow = crop_flows(air, crop, outside, house, variety)
     flux = fluxes(air, crop, control, outside, house)
     warmed = flux.pipe + flux.sun - flux.cover - flux.vented - LATENT_HEAT * flux.transpired
@@ -270,12 +277,12 @@ def heat_capacity(crop: Crop) -> Scalar:
     )
 
 
-def decay_rates(now: House, control: Control, outside: Outside, house: Glasshouse) -> House:
+def decay_rates(state: House, control: Control, outside: Outside, house: Glasshouse) -> House:
     """Return about each state's decay rate, 1/s, zero where it is slow.
 
     The integration has order four with any.
     """
-    air, crop, _ = now
+    air, crop, _ = state
     exchange = fluxes(air, crop, control, outside, house).exchange
     # Leaves with half of their largest conductance, and a cover ten kelvin colder.
     leaves = (
@@ -289,7 +296,7 @@ def decay_rates(now: House, control: Control, outside: Outside, house: Glasshous
 
 
 def step(
-    now: House,
+    state: House,
     control: Control,
     outside: Outside,
     house: Glasshouse,
@@ -302,16 +309,16 @@ def step(
 
     slopes = computed_once(derivative)  # one kernel for all stages, so that it is compiled once
 
-    def substep(_: Any, now: House) -> House:
-        rates = decay_rates(now, control, outside, house)
+    def substep(_: Any, state: House) -> House:
+        rates = decay_rates(state, control, outside, house)
 
         def remainder(y: House) -> House:
             slope = slopes(y, control, outside, house, variety)
             return jax.tree.map(lambda d, rate, value: d + rate * value, slope, rates, y)
 
-        return exponential_rk4(remainder, rates, now, duration / substeps, 1, doublings=4)
+        return exponential_rk4(remainder, rates, state, duration / substeps, 1, doublings=4)
 
-    return jax.lax.fori_loop(0, substeps, substep, now)
+    return jax.lax.fori_loop(0, substeps, substep, state)
 
 
 def stomata(radiation: Scalar, ppm: Scalar, lack: Scalar, house: Glasshouse) -> Scalar:

@@ -29,8 +29,9 @@ class Stored(NamedTuple):
 
 
 def pass_time(heat: Any, charge: Any, discharge: Any, duration: float) -> Stored:
-    """Return the heat after ``duration`` seconds in
-    which boiler and pipes ask for constant flows, W/m2.
+    """Return the heat after ``duration`` seconds, and what flowed after the cuts.
+
+    Boiler and pipes ask for constant flows, W/m2.
     """
     persistence = math.exp(-duration / COOLING)
     # Worth of a constant flow of 1 W/m2 at the end, J.

@@ -1,5 +1,6 @@
-"""The climate of a high-tech glasshouse: a thermal screen,
-LED lamps, and leaves, floor, soil and cover of their own.
+"""The climate of a high-tech glasshouse with a thermal screen and LED lamps.
+
+Leaves, floor, soil and cover have temperatures of their own.
 
 Seventeen states of the climate beside the six of the crop (``tomato_crop.py``) and the water of the
 root zone (``root_zone.py``). The equations are those of chapter 8 of Vanthoor 2011, A model-based
@@ -14,7 +15,7 @@ doi:10.18174/544434, sections 7.4.2 to 7.4.6. Dimensions are Vanthoor's for the 
   whatever it lets through.
 * Water stress, which they do not have: ``root_zone.py``.
 * The rate at which air mixes through the open screen has a finite slope where the temperatures are
-  equal (``CALM``), and so has convection.
+  equal (``MIN_DENSITY_DIFFERENCE``), and so has convection.
 
 Integration: ``exponential_runge_kutta.py``. Air below and above the screen mix within seconds while
 it is open, so the two are integrated in their modes, in which mixing is a decay of one component.
@@ -52,7 +53,7 @@ from .glasshouse import (
     Scalar,
     co2_ppm,
     fourth,
-    saturated,
+    saturation_pressure,
     stomata,
 )
 from .tomato_crop import Crop, Flows, Variety
@@ -67,39 +68,57 @@ SCREEN_CAPACITY = 0.35e-3 * 200 * 1800
 """J/(m2 K)"""
 SCREEN_LEAK = 0.05e-3
 """m3 of air a m2 and second through the closed screen at 1 K"""
-SOIL = (0.04, 0.08, 0.16, 0.32, 0.64, 1.28)
+SOIL_THICKNESSES = (0.04, 0.08, 0.16, 0.32, 0.64, 1.28)
 """m: thickness of the five layers of soil, and of the one below, whose temperature is constant"""
-SOIL_CAPACITY, SOIL_CONDUCTION, FLOOR_CONDUCTION, FLOOR_DEPTH = 1.73e6, 0.85, 1.7, 0.02
-"""J/(m3 K), W/(m K), W/(m K), m"""
-LAMP_AREA, LAMP_CAPACITY, LAMP_CONVECTION = 0.02, 10.0, 2.3
-"""m2 a m2 of floor, J/(m2 K), W/(m2 K)"""
-LAMP_PAR, LAMP_NIR = 0.55, 0.02
-"""Parts of the electric power that leave
-as photosynthetically active and as near infrared radiation
-"""
-SUN_PHOTONS, LAMP_PHOTONS = 4.6, 5.4
-"""umol a J of photosynthetically active radiation"""
-TO_FRAME = 0.1
+SOIL_CAPACITY = 1.73e6
+"""J/(m3 K)"""
+SOIL_CONDUCTION = 0.85
+"""W/(m K)"""
+FLOOR_CONDUCTION = 1.7
+"""W/(m K)"""
+FLOOR_DEPTH = 0.02
+"""m"""
+LAMP_AREA = 0.02
+"""m2 a m2 of floor"""
+LAMP_CAPACITY = 10.0
+"""J/(m2 K)"""
+LAMP_CONVECTION = 2.3
+"""W/(m2 K)"""
+LAMP_PAR = 0.55
+"""Part of the electric power that leaves as photosynthetically active radiation"""
+LAMP_NIR = 0.02
+"""Part of the electric power that leaves as near infrared radiation"""
+SUN_PHOTONS = 4.6
+"""umol a J of photosynthetically active radiation of the sun"""
+LAMP_PHOTONS = 5.4
+"""umol a J of photosynthetically active radiation of the lamps"""
+FRAME_ABSORPTION = 0.1
 """Part of the radiation that the frame takes and gives to the air"""
-STEFAN = 5.67e-8
+STEFAN_BOLTZMANN = 5.67e-8
 """W/(m2 K4)"""
-GLASS, SCREEN, METAL = 0.85, 0.67, 0.88
-"""Emissivities of the cover, the screen, and of pipes and lamps; leaves, floor and sky have 1"""
-FAR_EXTINCTION, NEAR_EXTINCTION = 0.94, 0.27
-"""Extinction by leaves of thermal and near infrared radiation"""
+COVER_EMISSIVITY = 0.85
+SCREEN_EMISSIVITY = 0.67
+METAL_EMISSIVITY = 0.88
+"""Emissivity of pipes and lamps; leaves, floor and sky have 1"""
+FAR_EXTINCTION = 0.94
+"""Extinction of thermal radiation by leaves"""
+NEAR_EXTINCTION = 0.27
+"""Extinction of near infrared radiation by leaves"""
 PIPE_SURFACE = math.pi * 1.875 * 51e-3
 """m2 a m2 of floor"""
-CALM = 1e-4
-"""kg/m3: difference of densities below
-which air mixes through the open screen at a constant rate; chosen
+MIN_DENSITY_DIFFERENCE = 1e-4
+"""Difference of densities below which air mixes through the open screen at a constant rate, kg/m3.
+
+The value is chosen, not measured.
 """
 SUBSTEPS = 20
-"""Steps of the integration in half an hour. They grow evenly: the first lasts 4.5 s, for jumps of
-the setting fade at first, the last 175 s. tests/greenhouse measures their error against a stiff
-solver.
+"""Steps of the integration in half an hour.
+
+They grow evenly from 4.5 s to 175 s, because jumps of the setting fade at first. tests/greenhouse
+measures their error against a stiff solver.
 """
 DOUBLINGS = 6
-FASTEST = 3 * 2**DOUBLINGS / (1800 * (2 * SUBSTEPS - 1) / SUBSTEPS**2)
+MAX_DECAY_RATE = 3 * 2**DOUBLINGS / (1800 * (2 * SUBSTEPS - 1) / SUBSTEPS**2)
 """1/s: largest decay rate that the integration takes in the last step"""
 
 
@@ -155,8 +174,9 @@ class Setting(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """About how fast each state decays that is not slow;
-    those of either air without their mixing.
+    """Approximate decay rate of each state that is not slow.
+
+    The rates of the two airs leave out their mixing.
     """
 
     temperature: Scalar
@@ -211,7 +231,7 @@ class Layer(NamedTuple):
     downwards: Scalar
 
 
-def beneath(upper: Layer, lower: Layer) -> Layer:
+def stack_layers(upper: Layer, lower: Layer) -> Layer:
     """Return the layer that two make together (8.14 to 8.16)."""
     between = 1 / (1 - upper.downwards * lower.upwards)
     return Layer(
@@ -249,31 +269,32 @@ class Shortwave(NamedTuple):
 
 
 def shortwave(area: Scalar, setting: Setting, outside: Outside, house: Glasshouse) -> Shortwave:
-    """Return what leaves of an area index
-    and the other parts absorb (8.3; Katzin 2021, 7.4.3 and 7.4.4).
+    """Return what leaves of an area index and the other parts absorb.
+
+    Source: Vanthoor 2011, 8.3; Katzin 2021, 7.4.3 and 7.4.4.
     """
     closed = setting.screen
     reflected = (13 / 15) * (1 - house.transmission)
     roof = Layer(house.transmission, reflected, reflected)
     cloth = Layer(1 - 0.4 * closed, 0.35 * closed, 0.35 * closed)
-    cover = beneath(beneath(roof, cloth), Layer(1 - LAMP_AREA, 0.0, 0.0))
+    cover = stack_layers(stack_layers(roof, cloth), Layer(1 - LAMP_AREA, 0.0, 0.0))
     dark, clear = jnp.exp(-EXTINCTION * area), jnp.exp(-NEAR_EXTINCTION * area)
     caught = 0.93 * (1 - dark) * (1 + 0.65 * dark)  # from above, and once more from the floor
     leaves = Layer(clear, 0.35 * (1 - clear), 0.35 * (1 - clear))
-    house_layer = beneath(
-        beneath(Layer(1 - cover.upwards, cover.upwards, cover.upwards), leaves),
+    house_layer = stack_layers(
+        stack_layers(Layer(1 - cover.upwards, cover.upwards, cover.upwards), leaves),
         Layer(0.5, 0.5, 0.5),
     )
     near_canopy, near_floor = 1 - house_layer.through - house_layer.upwards, house_layer.through
 
     half = 0.5 * outside.radiation  # photosynthetically active, and near infrared
-    par = (1 - TO_FRAME) * half * cover.through
+    par = (1 - FRAME_ABSORPTION) * half * cover.through
     lamp_par, lamp_near = LAMP_PAR * setting.lamps, LAMP_NIR * setting.lamps
     lamp_canopy = lamp_par * caught + lamp_near * 0.65 * (1 - clear)
     lamp_floor = lamp_par * 0.35 * dark + lamp_near * 0.5 * clear
-    canopy = par * caught + (1 - TO_FRAME) * near_canopy * half
-    floor = par * 0.35 * dark + (1 - TO_FRAME) * near_floor * half
-    frame = TO_FRAME * (cover.through + near_canopy + near_floor) * half
+    canopy = par * caught + (1 - FRAME_ABSORPTION) * near_canopy * half
+    floor = par * 0.35 * dark + (1 - FRAME_ABSORPTION) * near_floor * half
+    frame = FRAME_ABSORPTION * (cover.through + near_canopy + near_floor) * half
     glass = 2 * (1 - cover.through - cover.upwards) * half
     return Shortwave(
         canopy + lamp_canopy,
@@ -281,7 +302,7 @@ def shortwave(area: Scalar, setting: Setting, outside: Outside, house: Glasshous
         frame + lamp_par + lamp_near - lamp_canopy - lamp_floor,
         glass,
         canopy + floor + frame + glass,
-        (1 - TO_FRAME) * cover.through * outside.radiation + lamp_par + lamp_near,
+        (1 - FRAME_ABSORPTION) * cover.through * outside.radiation + lamp_par + lamp_near,
         caught * (SUN_PHOTONS * par + LAMP_PHOTONS * lamp_par),
     )
 
@@ -298,37 +319,41 @@ class Thermal(NamedTuple):
     sky: Scalar
 
 
-def thermal(now: Climate, closed: Scalar, outside: Outside, house: Glasshouse) -> Thermal:
+def thermal(state: Climate, closed: Scalar, outside: Outside, house: Glasshouse) -> Thermal:
     """Return the exchange by thermal radiation (tables 8.3 and 7.4).
 
     The cover lets none through.
     """
-    nodes = now.nodes
+    nodes = state.nodes
     can, flr, scr, cov, pipe, lamp, sky = (
-        STEFAN * fourth(x + 273.15)
+        STEFAN_BOLTZMANN * fourth(x + 273.15)
         for x in (
-            nodes.canopy, nodes.floor, nodes.screen, nodes.cover, now.air.pipe, nodes.lamps,
+            nodes.canopy, nodes.floor, nodes.screen, nodes.cover, state.air.pipe, nodes.lamps,
             sky_temperature(outside)
         )
     )  # fmt: skip
-    dim = jnp.exp(-FAR_EXTINCTION * tomato_crop.leaf_area_index(now.crop))
+    dim = jnp.exp(-FAR_EXTINCTION * tomato_crop.leaf_area_index(state.crop))
     beside, past = 1 - 0.49 * PIPE_SURFACE, 1 - 0.85 * closed  # beside the pipes, past the screen
-    shade, from_pipe, from_lamp = 1 - LAMP_AREA, 0.49 * PIPE_SURFACE * METAL, LAMP_AREA * METAL
-    can_cov = (1 - dim) * GLASS * shade * past * (can - cov)
-    can_scr = (1 - dim) * SCREEN * shade * closed * (can - scr)
+    shade, from_pipe, from_lamp = (
+        1 - LAMP_AREA,
+        0.49 * PIPE_SURFACE * METAL_EMISSIVITY,
+        LAMP_AREA * METAL_EMISSIVITY,
+    )
+    can_cov = (1 - dim) * COVER_EMISSIVITY * shade * past * (can - cov)
+    can_scr = (1 - dim) * SCREEN_EMISSIVITY * shade * closed * (can - scr)
     can_flr = (1 - dim) * beside * (can - flr)
-    pipe_cov = from_pipe * GLASS * shade * past * dim * (pipe - cov)
-    pipe_scr = from_pipe * SCREEN * shade * closed * dim * (pipe - scr)
+    pipe_cov = from_pipe * COVER_EMISSIVITY * shade * past * dim * (pipe - cov)
+    pipe_scr = from_pipe * SCREEN_EMISSIVITY * shade * closed * dim * (pipe - scr)
     pipe_flr, pipe_can = from_pipe * (pipe - flr), from_pipe * (1 - dim) * (pipe - can)
-    flr_cov = GLASS * shade * past * beside * dim * (flr - cov)
-    flr_scr = SCREEN * shade * closed * beside * dim * (flr - scr)
-    scr_cov = SCREEN * GLASS * closed * (scr - cov)
-    lamp_cov = from_lamp * GLASS * past * (lamp - cov)
-    lamp_scr = from_lamp * SCREEN * closed * (lamp - scr)
+    flr_cov = COVER_EMISSIVITY * shade * past * beside * dim * (flr - cov)
+    flr_scr = SCREEN_EMISSIVITY * shade * closed * beside * dim * (flr - scr)
+    scr_cov = SCREEN_EMISSIVITY * COVER_EMISSIVITY * closed * (scr - cov)
+    lamp_cov = from_lamp * COVER_EMISSIVITY * past * (lamp - cov)
+    lamp_scr = from_lamp * SCREEN_EMISSIVITY * closed * (lamp - scr)
     lamp_can = from_lamp * (1 - dim) * (lamp - can)
     lamp_flr = from_lamp * beside * dim * (lamp - flr)
-    lamp_pipe = from_lamp * METAL * 0.49 * PIPE_SURFACE * dim * (lamp - pipe)
-    to_sky = house.heat_loss * GLASS * (cov - sky)
+    lamp_pipe = from_lamp * METAL_EMISSIVITY * 0.49 * PIPE_SURFACE * dim * (lamp - pipe)
+    to_sky = house.heat_loss * COVER_EMISSIVITY * (cov - sky)
     return Thermal(
         lamp_can + pipe_can - can_cov - can_scr - can_flr,
         lamp_flr + can_flr + pipe_flr - flr_cov - flr_scr,
@@ -343,8 +368,9 @@ def thermal(now: Climate, closed: Scalar, outside: Outside, house: Glasshouse) -
 def moving_air(
     t: Scalar, top: Scalar, setting: Setting, outside: Outside, house: Glasshouse
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """Return how much air leaks from below the screen,
-    leaves from above it, and passes it, m/s (8.41, 8.65, 8.71).
+    """Return the flows of air that leak below the screen, leave above it, and pass it, m/s.
+
+    Equations 8.41, 8.65 and 8.71.
     """
     driven = jnp.sqrt(
         jnp.abs(9.81 * 0.68 * (t - outside.temperature)) / (t + outside.temperature + 546.3)
@@ -353,30 +379,32 @@ def moving_air(
     )
     leak = 0.5 * house.leakage * jnp.maximum(outside.wind, 0.25)
     dense, dense_top = (28.96 * 101_325 / 8314 / (x + 273.15) for x in (t, top))
-    apart = jnp.sqrt((dense - dense_top) * (dense - dense_top) + CALM * CALM)
+    difference = jnp.sqrt(
+        (dense - dense_top) * (dense - dense_top) + MIN_DENSITY_DIFFERENCE * MIN_DENSITY_DIFFERENCE
+    )
     opening = 1 - setting.screen
-    through = opening * jnp.sqrt(opening) * jnp.sqrt(9.81 * apart / (dense + dense_top))
+    through = opening * jnp.sqrt(opening) * jnp.sqrt(9.81 * difference / (dense + dense_top))
     leaked = setting.screen * SCREEN_LEAK * _power(t - top, 0.66)
     return leak, 0.375 * house.vents * setting.vents * driven + leak, through + leaked
 
 
 def fluxes(
-    now: Climate, setting: Setting, outside: Outside, house: Glasshouse, deep: Scalar
+    state: Climate, setting: Setting, outside: Outside, house: Glasshouse, deep: Scalar
 ) -> Fluxes:
     """Return all fluxes but the crop's own.
 
     Args:
-        now: the state.
+        state: of the climate.
         setting: of the devices.
         outside: the weather.
         house: constants of the glasshouse.
         deep: temperature of the soil below the five layers, degC.
     """
-    air, nodes = now.air, now.nodes
+    air, nodes = state.air, state.nodes
     t, can, top = air.temperature, nodes.canopy, nodes.top
-    area = tomato_crop.leaf_area_index(now.crop)
+    area = tomato_crop.leaf_area_index(state.crop)
     shortwave_heat = shortwave(area, setting, outside, house)
-    longwave = thermal(now, setting.screen, outside, house)
+    longwave = thermal(state, setting.screen, outside, house)
     leak, roof_air, mixed = moving_air(t, top, setting, outside, house)
 
     # Convection and conduction (table 8.4).
@@ -404,20 +432,26 @@ def fluxes(
     )
     soil = (nodes.soil_1, nodes.soil_2, nodes.soil_3, nodes.soil_4, nodes.soil_5, deep)
     downward = [
-        2 / (FLOOR_DEPTH / FLOOR_CONDUCTION + SOIL[0] / SOIL_CONDUCTION) * (nodes.floor - soil[0])
+        2
+        / (FLOOR_DEPTH / FLOOR_CONDUCTION + SOIL_THICKNESSES[0] / SOIL_CONDUCTION)
+        * (nodes.floor - soil[0])
     ]
     downward += [
-        2 * SOIL_CONDUCTION / (SOIL[i] + SOIL[i + 1]) * (soil[i] - soil[i + 1]) for i in range(5)
+        2
+        * SOIL_CONDUCTION
+        / (SOIL_THICKNESSES[i] + SOIL_THICKNESSES[i + 1])
+        * (soil[i] - soil[i + 1])
+        for i in range(5)
     ]
 
     # Vapour (8.42 to 8.52).
-    lack = saturated(can) - air.vapour
+    lack = saturation_pressure(can) - air.vapour
     resistance = BOUNDARY_RESISTANCE + stomata(shortwave_heat.bright, 0.554 * air.co2, lack, house)
     k_vapour = 2 * AIR_CAPACITY * area / (LATENT_HEAT * PSYCHROMETRIC * resistance)
-    transpired = k_vapour * jnp.where(lack > 0, root_zone.stress(now.water), 1.0) * lack
+    transpired = k_vapour * jnp.where(lack > 0, root_zone.stress(state.water), 1.0) * lack
     wet_screen, wet_cover = 6.4e-9 * k_scr, 6.4e-9 * k_cov
-    on_screen = _condensed(wet_screen, air.vapour - saturated(nodes.screen))
-    on_cover = _condensed(wet_cover, nodes.top_vapour - saturated(nodes.cover))
+    on_screen = _condense(wet_screen, air.vapour - saturation_pressure(nodes.screen))
+    on_cover = _condense(wet_cover, nodes.top_vapour - saturation_pressure(nodes.cover))
     damp, damp_top, damp_out = (
         vapour / (x + 273.15) * (1 / WATER_GAS_CONSTANT)
         for vapour, x in (
@@ -440,7 +474,10 @@ def fluxes(
         (
             (shortwave_heat.canopy + longwave.canopy - can_air - LATENT_HEAT * transpired) / leaf,
             (shortwave_heat.floor + longwave.floor + air_flr - downward[0]) * (1 / FLOOR_CAPACITY),
-            *((downward[i] - downward[i + 1]) * (1 / (SOIL_CAPACITY * SOIL[i])) for i in range(5)),
+            *(
+                (downward[i] - downward[i + 1]) * (1 / (SOIL_CAPACITY * SOIL_THICKNESSES[i]))
+                for i in range(5)
+            ),
             (longwave.screen + air_scr + LATENT_HEAT * on_screen - scr_top) * (1 / SCREEN_CAPACITY),
             (shortwave_heat.cover + longwave.cover + top_cov + LATENT_HEAT * on_cover - cov_out)
             * (1 / COVER_CAPACITY),
@@ -502,17 +539,18 @@ def fluxes(
     )
 
 
-def crop_flows(now: Climate, light: Scalar, variety: Variety) -> Flows:
-    """Return the crop's flows;
-    a dry root zone closes the stomata to carbon dioxide as to vapour.
+def crop_flows(state: Climate, light: Scalar, variety: Variety) -> Flows:
+    """Return the crop's flows.
+
+    A dry root zone closes the stomata to carbon dioxide as it does to vapour.
     """
-    ppm = co2_ppm(now.air.co2, now.air.temperature)
-    flow = tomato_crop.flows(now.crop, now.nodes.canopy, ppm, light, variety)
-    return flow._replace(assimilated=root_zone.stress(now.water) * flow.assimilated)
+    ppm = co2_ppm(state.air.co2, state.air.temperature)
+    flow = tomato_crop.flows(state.crop, state.nodes.canopy, ppm, light, variety)
+    return flow._replace(assimilated=root_zone.stress(state.water) * flow.assimilated)
 
 
 def derivative(
-    now: Climate,
+    state: Climate,
     setting: Setting,
     outside: Outside,
     house: Glasshouse,
@@ -520,24 +558,25 @@ def derivative(
     deep: Scalar,
 ) -> Climate:
     """Return the state's time derivative, per second."""
-    return _slopes(now, setting, fluxes(now, setting, outside, house, deep).driving, variety)
+    return _slopes(state, setting, fluxes(state, setting, outside, house, deep).driving, variety)
 
 
-def _slopes(now: Climate, setting: Setting, driving: Driving, variety: Variety) -> Climate:
-    flow = crop_flows(now, driving.light, variety)
+def _slopes(state: Climate, setting: Setting, driving: Driving, variety: Variety) -> Climate:
+    flow = crop_flows(state, driving.light, variety)
     dosed = (setting.co2 - tomato_crop.uptake(flow)) * (1 / AIR_HEIGHT)
     return Climate(
         driving.air._replace(co2=driving.air.co2 + dosed),
         driving.nodes,
-        tomato_crop.derivative(now.crop, flow, now.nodes.canopy),
+        tomato_crop.derivative(state.crop, flow, state.nodes.canopy),
         flow.picked,
         setting.irrigation - jnp.maximum(0.0, driving.transpired),
     )
 
 
 class Modes(NamedTuple):
-    """Change of variables between the two airs and the modes
-    of their exchange: a rotation of scaled values.
+    """Change of variables between the two airs and the modes of their exchange.
+
+    It is a rotation of scaled values.
     """
 
     cosine: Scalar
@@ -546,12 +585,12 @@ class Modes(NamedTuple):
     fast: Scalar
     """1/s: decay of the modes"""
 
-    def forth(self, low: Scalar, top: Scalar) -> tuple[Scalar, Scalar]:
+    def to_modes(self, low: Scalar, top: Scalar) -> tuple[Scalar, Scalar]:
         """Return the modes of a pair of values."""
         low, top = math.sqrt(AIR_HEIGHT) * low, math.sqrt(TOP_HEIGHT) * top
         return self.cosine * low + self.sine * top, self.cosine * top - self.sine * low
 
-    def back(self, slow: Scalar, fast: Scalar) -> tuple[Scalar, Scalar]:
+    def from_modes(self, slow: Scalar, fast: Scalar) -> tuple[Scalar, Scalar]:
         """Return the pair of values of modes."""
         low, top = self.cosine * slow - self.sine * fast, self.sine * slow + self.cosine * fast
         return low * (1 / math.sqrt(AIR_HEIGHT)), top * (1 / math.sqrt(TOP_HEIGHT))
@@ -560,22 +599,22 @@ class Modes(NamedTuple):
 def modes(low: Scalar, top: Scalar, mixed: Scalar) -> Modes:
     """Return the modes of two airs with decay rates of their own (1/s) that mix (m/s)."""
     coupling = mixed * (1 / math.sqrt(AIR_HEIGHT * TOP_HEIGHT))
-    first, second = low + mixed * (1 / AIR_HEIGHT), top + mixed * (1 / TOP_HEIGHT)
-    half = 0.5 * (second - first)
+    low_rate, top_rate = low + mixed * (1 / AIR_HEIGHT), top + mixed * (1 / TOP_HEIGHT)
+    half = 0.5 * (top_rate - low_rate)
     radius = jnp.sqrt(half * half + coupling * coupling + 1e-20)
     along = jnp.abs(half) + radius
     tangent = coupling / along
     large = jnp.sqrt(1 / (1 + tangent * tangent))
     small = tangent * large
     # The faster mode is mostly that of the air whose own rate is the larger one.
-    ahead = half >= 0
-    cosine, sine = jnp.where(ahead, large, small), jnp.where(ahead, small, large)
-    middle = 0.5 * (first + second)
+    top_is_faster = half >= 0
+    cosine, sine = jnp.where(top_is_faster, large, small), jnp.where(top_is_faster, small, large)
+    middle = 0.5 * (low_rate + top_rate)
     return Modes(cosine, sine, jnp.maximum(0.0, middle - radius), middle + radius)
 
 
 def step(
-    now: Climate,
+    state: Climate,
     setting: Setting,
     outside: Outside,
     house: Glasshouse,
@@ -584,17 +623,18 @@ def step(
     duration: float,
     substeps: int = SUBSTEPS,
 ) -> Climate:
-    """Return the state ``duration`` seconds later,
-    under constant setting and weather; nothing drains meanwhile.
+    """Return the state ``duration`` seconds later, under constant setting and weather.
+
+    The root zone does not drain meanwhile.
     """
     # Every part of these results is used below; see computed_once.
     rates_of = computed_once(lambda *arguments: fluxes(*arguments).rates)
     driving = computed_once(lambda *arguments: fluxes(*arguments).driving)
     slopes = computed_once(_slopes)
 
-    def substep(i: Any, now: Climate) -> Climate:
+    def substep(i: Any, state: Climate) -> Climate:
         length = duration * (2 * i + 1) / (substeps * substeps)
-        rate = rates_of(now, setting, outside, house, deep)
+        rate = rates_of(state, setting, outside, house, deep)
         # The more it mixes the further the two are apart.
         warm = modes(rate.temperature, rate.top, 1.5 * rate.mixed)
         co2, vapour = (
@@ -603,19 +643,20 @@ def step(
         )
         pairs = warm, co2, vapour
 
-        def forth(y: Climate) -> Climate:
+        def to_modes(y: Climate) -> Climate:
             lows, tops = y.air[:3], y.nodes[-3:]
             turned = [
-                mode.forth(low, top) for mode, low, top in zip(pairs, lows, tops, strict=True)
+                mode.to_modes(low, top) for mode, low, top in zip(pairs, lows, tops, strict=True)
             ]
             slow, fast = zip(*turned, strict=True)
             return y._replace(
                 air=Air._make((*slow, y.air.pipe)), nodes=Nodes._make((*y.nodes[:-3], *fast))
             )
 
-        def back(y: Climate) -> Climate:
+        def from_modes(y: Climate) -> Climate:
             turned = [
-                mode.back(*pair) for mode, *pair in zip(pairs, y.air[:3], y.nodes[-3:], strict=True)
+                mode.from_modes(*pair)
+                for mode, *pair in zip(pairs, y.air[:3], y.nodes[-3:], strict=True)
             ]
             low, top = zip(*turned, strict=True)
             return y._replace(
@@ -634,35 +675,20 @@ def step(
         )  # fmt: skip
 
         def remainder(y: Climate) -> Climate:
-            real = back(y)
-            slope = forth(
+            real = from_modes(y)
+            slope = to_modes(
                 slopes(real, setting, driving(real, setting, outside, house, deep), variety)
             )
             return jax.tree.map(lambda d, rate, value: d + rate * value, slope, rates, y)
 
-        return back(exponential_rk4(remainder, rates, forth(now), length, 1, doublings=DOUBLINGS))
+        return from_modes(
+            exponential_rk4(remainder, rates, to_modes(state), length, 1, doublings=DOUBLINGS)
+        )
 
-    return jax.lax.fori_loop(0, substeps, substep, now)
-
-
-def heat_content(now: Climate) -> Scalar:
-    """Return the heat of all parts over 0 degC, J/m2."""
-    nodes = now.nodes
-    content = AIR_CAPACITY * (AIR_HEIGHT * now.air.temperature + TOP_HEIGHT * nodes.top)
-    content = content + PIPE_CAPACITY * now.air.pipe + FLOOR_CAPACITY * nodes.floor
-    content = (
-        content
-        + SCREEN_CAPACITY * nodes.screen
-        + COVER_CAPACITY * nodes.cover
-        + LAMP_CAPACITY * nodes.lamps
-    )
-    content = content + LEAF_CAPACITY * tomato_crop.leaf_area_index(now.crop) * nodes.canopy
-    return content + SOIL_CAPACITY * sum(
-        depth * t for depth, t in zip(SOIL, nodes[2:7], strict=False)
-    )
+    return jax.lax.fori_loop(0, substeps, substep, state)
 
 
-def _condensed(conductance: Scalar, excess: Scalar) -> Scalar:
+def _condense(conductance: Scalar, excess: Scalar) -> Scalar:
     """Return what condenses at an excess of vapour pressure, kg/(m2 s) (8.43)."""
     return conductance * excess / (1 + jnp.exp(jnp.minimum(60.0, -0.1 * excess)))
 
@@ -670,7 +696,7 @@ def _condensed(conductance: Scalar, excess: Scalar) -> Scalar:
 def _steepness(temperature: Scalar) -> Scalar:
     """Return the slope of the saturated vapour pressure, Pa/K."""
     over = temperature + 238.3
-    return saturated(temperature) * (17.2694 * 238.3) / (over * over)
+    return saturation_pressure(temperature) * (17.2694 * 238.3) / (over * over)
 
 
 def _power(x: Scalar, exponent: float) -> Scalar:

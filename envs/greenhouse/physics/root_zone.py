@@ -31,7 +31,7 @@ def stress(water: Any) -> Any:
     return jnp.clip(water * (1 / ((1 - DEPLETION) * CAPACITY)), 0.0, 1.0)
 
 
-def drained(water: Any) -> Drained:
+def drain(water: Any) -> Drained:
     """Drain what the substrate does not hold."""
-    drain = jnp.maximum(0.0, water - CAPACITY)
-    return Drained(water - drain, drain)
+    excess = jnp.maximum(0.0, water - CAPACITY)
+    return Drained(water - excess, excess)

@@ -29,28 +29,52 @@ GENERATIVE = 1035.0
 """degC day: temperature sum at which the crop is fully generative"""
 ELECTRON_TRANSPORT = 210.0
 """umol of electrons a m2 of leaf and second, at 25 degC"""
-ELECTRONS, CURVATURE = 0.385, 0.7
-"""Electrons a photon absorbed; curvature of the electron transport rate"""
-ACTIVATION, DEACTIVATION, ENTROPY, GAS_CONSTANT = 37e3, 22e4, 710.0, 8.314
-"""J/mol, J/mol, J/(mol K), J/(mol K)"""
-STOMATA, COMPENSATION = 0.67, 1.7
-"""Carbon dioxide in the stomata as a part of that in the air; ppm/K of the compensation point"""
-CH2O, CO2_OF_CH2O = 0.03, 44 / 30
-"""mg/umol; mg of carbon dioxide a mg of carbohydrates"""
-BUFFER_FULL, BUFFER_EMPTY = 20e3, 1e3
+ELECTRONS = 0.385
+"""Electrons a photon absorbed"""
+CURVATURE = 0.7
+"""Curvature of the electron transport rate"""
+ACTIVATION = 37e3
+"""J/mol"""
+DEACTIVATION = 22e4
+"""J/mol"""
+ENTROPY = 710.0
+"""J/(mol K)"""
+GAS_CONSTANT = 8.314
+"""J/(mol K)"""
+STOMATA = 0.67
+"""Carbon dioxide in the stomata as a part of that in the air"""
+COMPENSATION = 1.7
+"""ppm/K of the compensation point"""
+CH2O = 0.03
+"""mg of carbohydrates a umol"""
+CO2_OF_CH2O = 44 / 30
+"""mg of carbon dioxide a mg of carbohydrates"""
+BUFFER_FULL = 20e3
 """mg/m2"""
-FRUIT_GROWTH, LEAF_GROWTH, STEM_GROWTH = 0.328, 0.095, 0.074
+BUFFER_EMPTY = 1e3
+"""mg/m2"""
+FRUIT_GROWTH = 0.328
+LEAF_GROWTH = 0.095
+STEM_GROWTH = 0.074
 """mg/(m2 s): potential flows out of the buffer at 20 degC"""
-FRUIT_COST, LEAF_COST, STEM_COST = 0.27, 0.28, 0.30
+FRUIT_COST = 0.27
+LEAF_COST = 0.28
+STEM_COST = 0.30
 """Respiration for growth, a part of the growth"""
-FRUIT_UPKEEP, LEAF_UPKEEP, STEM_UPKEEP = (
-    rate * (1 - math.exp(-2.85e6 * 3e-6)) for rate in (1.16e-7, 3.47e-7, 1.47e-7)
-)
+_MAINTENANCE_SHARE = 1 - math.exp(-2.85e6 * 3e-6)
+"""Part of the maintenance that is respired at a relative growth rate of 3e-6 1/s"""
+FRUIT_UPKEEP = 1.16e-7 * _MAINTENANCE_SHARE
+LEAF_UPKEEP = 3.47e-7 * _MAINTENANCE_SHARE
+STEM_UPKEEP = 1.47e-7 * _MAINTENANCE_SHARE
 """1/s: respiration for maintenance at 25 degC"""
-MOST_FRUIT, PICKING = 3e5, 5e4
-"""mg/m2; mg/(m2 s)"""
-MOST_LEAVES, PRUNING = 3 / LEAF_AREA, 1e5
-"""mg/m2, a leaf area index of 3; mg/(m2 s), as in Katzin's runs (Vanthoor: 5e4)"""
+MAX_FRUIT = 3e5
+"""mg/m2"""
+PICKING_RATE = 5e4
+"""mg/(m2 s)"""
+MAX_LEAVES = 3 / LEAF_AREA
+"""mg/m2, a leaf area index of 3"""
+PRUNING_RATE = 1e5
+"""mg/(m2 s), as in Katzin's runs (Vanthoor: 5e4)"""
 STEEPNESS = 2 * math.log(100) / 1e4
 """m2/mg: of picking and pruning"""
 DAY = 86_400.0
@@ -59,7 +83,7 @@ DRY_MATTER = 0.06
 """kg of dry weight a kg of fresh tomatoes"""
 FRESH = 1e-6 / DRY_MATTER
 """kg of fresh tomatoes a mg of carbohydrates"""
-_ALMOST_NOTHING = 1e-30
+_TINY = 1e-30
 
 
 class Crop(NamedTuple):
@@ -132,7 +156,7 @@ def flows(crop: Crop, temperature: Scalar, ppm: Scalar, light: Scalar, variety: 
         variety.fruit_growth
         * ready
         * bearing
-        * _generative(crop.temperature_sum * (1 / GENERATIVE))
+        * _fruiting_degree(crop.temperature_sum * (1 / GENERATIVE))
     )
     to_leaves, to_stem = LEAF_GROWTH * ready, STEM_GROWTH * ready
     upkeep = variety.maintenance * jnp.exp(0.1 * math.log(2.0) * (mean - 25.0))
@@ -145,8 +169,8 @@ def flows(crop: Crop, temperature: Scalar, ppm: Scalar, light: Scalar, variety: 
         FRUIT_UPKEEP * upkeep * crop.fruit,
         LEAF_UPKEEP * upkeep * crop.leaves,
         STEM_UPKEEP * upkeep * crop.stem,
-        PICKING * _logistic(STEEPNESS * (crop.fruit - MOST_FRUIT)),
-        PRUNING * _logistic(STEEPNESS * (crop.leaves - MOST_LEAVES)),
+        PICKING_RATE * _logistic(STEEPNESS * (crop.fruit - MAX_FRUIT)),
+        PRUNING_RATE * _logistic(STEEPNESS * (crop.leaves - MAX_LEAVES)),
     )
 
 
@@ -186,17 +210,18 @@ def assimilation(
     inside = STOMATA * ppm
     lost = jnp.maximum(0.0, 20 * COMPENSATION + COMPENSATION * (temperature - 20.0) / area)
     above = jnp.maximum(0.0, inside - lost)
-    net = rate * above * above / (4 * (inside + 2 * lost) * inside + _ALMOST_NOTHING)
+    net = rate * above * above / (4 * (inside + 2 * lost) * inside + _TINY)
     return CH2O * net * _logistic(5e-4 * (BUFFER_FULL - crop.buffer))
 
 
-def _generative(progress: Scalar) -> Scalar:
-    """Return how far the crop bears fruit, in [0, 1],
-    from the part of the temperature sum (equation B.6).
+def _fruiting_degree(progress: Scalar) -> Scalar:
+    """Return the degree to which the crop bears fruit, in [0, 1] (equation B.6).
+
+    ``progress`` is the part of the temperature sum that is reached.
     """
-    before = progress - 1.0
+    excess = progress - 1.0
     return 0.5 * (progress + jnp.sqrt(progress * progress + 1e-4)) - 0.5 * (
-        before + jnp.sqrt(before * before + 1e-4)
+        excess + jnp.sqrt(excess * excess + 1e-4)
     )
 
 

@@ -45,14 +45,16 @@ GAS_CONSTANT = 8.3144598
 """J/(mol K)"""
 PRESSURE = 101_325.0
 """Pa"""
-CO2_MOLAR_MASS, WATER_MOLAR_MASS = 44.01e-3, 18.01528e-3
+CO2_MOLAR_MASS = 44.01e-3
+WATER_MOLAR_MASS = 18.01528e-3
 """kg/mol"""
 KELVIN = 273.15
 SUBSTEPS = 4
-"""Integration steps a control interval. tests/greenhouse
-measures their error against a stiff solver.
+"""Integration steps of a control interval.
+
+tests/greenhouse measures their error against a stiff solver.
 """
-_ALMOST_NOTHING = 1e-30
+_TINY = 1e-30
 
 
 class Greenhouse(NamedTuple):
@@ -124,10 +126,10 @@ def assimilation(climate: Climate, radiation: Scalar, house: Greenhouse) -> Scal
     conductance = (-5.11e-6 * t + 2.30e-4) * t - 6.29e-4
     supply = jnp.maximum(conductance, 0.0) * jnp.maximum(climate.co2 - COMPENSATION_POINT, 0.0)
     light = house.light_use * radiation
-    return canopy(climate.dry_weight) * light * supply / (light + supply + _ALMOST_NOTHING)
+    return canopy(climate.dry_weight) * light * supply / (light + supply + _TINY)
 
 
-def saturated_leaf(temperature: Scalar) -> Scalar:
+def leaf_vapour_density(temperature: Scalar) -> Scalar:
     """Return the vapour density in the leaf at a temperature (degC), kg/m3."""
     return (
         9348.0
@@ -143,8 +145,9 @@ def derivative(climate: Climate, control: Control, weather: Weather, house: Gree
 
 
 def decay_rates(climate: Climate, control: Control, house: Greenhouse) -> Climate:
-    """Return each state's decay rate, 1/s: by ventilation,
-    cover, and the leaves that take up vapour.
+    """Return each state's decay rate, 1/s.
+
+    Ventilation, the cover, and the leaves that take up vapour cause the decay.
     """
     exchange = control.ventilation + house.leakage
     return Climate(
@@ -190,7 +193,9 @@ def _split(
     from_leaves = covered * house.transpiration
     gained_co2 = house.respired_co2 * respired - assimilated + control.co2 + exchange * weather.co2
     warmed = control.heating + loss * weather.temperature + house.solar_gain * weather.radiation
-    evaporated = from_leaves * saturated_leaf(climate.temperature) + exchange * weather.humidity
+    evaporated = (
+        from_leaves * leaf_vapour_density(climate.temperature) + exchange * weather.humidity
+    )
     per_height, per_capacity = 1 / AIR_HEIGHT, 1 / HEAT_CAPACITY
     return Climate(
         house.yield_factor * assimilated - respired,
@@ -211,9 +216,10 @@ def co2_density(ppm: Scalar, temperature: Scalar) -> Scalar:
     return ppm / (temperature + KELVIN) * (1e-6 * PRESSURE * CO2_MOLAR_MASS / GAS_CONSTANT)
 
 
-def saturated_air(temperature: Scalar) -> Scalar:
-    """Return the vapour density of saturated air
-    at a temperature (degC), kg/m3 (Magnus formula).
+def saturation_density(temperature: Scalar) -> Scalar:
+    """Return the vapour density of saturated air at a temperature (degC), kg/m3.
+
+    Source: Magnus formula.
     """
     pressure = 610.78 * jnp.exp(17.2694 * temperature / (temperature + 238.3))
     return pressure / (temperature + KELVIN) * (WATER_MOLAR_MASS / GAS_CONSTANT)
@@ -221,4 +227,4 @@ def saturated_air(temperature: Scalar) -> Scalar:
 
 def relative_humidity(density: Scalar, temperature: Scalar) -> Scalar:
     """Return relative humidity in per cent, at most 100: a hygrometer shows no more."""
-    return jnp.minimum(100.0, 100.0 * density / saturated_air(temperature))
+    return jnp.minimum(100.0, 100.0 * density / saturation_density(temperature))

@@ -12,8 +12,10 @@ SHAPE = (240, 320, 3)
 
 
 def picture(house: House, outside: Outside, vents: float, day: float) -> np.ndarray:
-    """Draw plants by their leaves, fruit, vents by their opening (0 to 1),
-    pipes by their heat, sky by its sun.
+    """Draw the house with its crop, vents, pipes and the sky.
+
+    Plants show their leaves, fruit its amount, vents their opening (0 to 1), pipes their heat, and
+    the sky its sun.
     """
     height, width, _ = SHAPE
     air, crop, harvest = house

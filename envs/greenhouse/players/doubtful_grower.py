@@ -1,5 +1,4 @@
-"""The reference player where sensors fail:
-a grower who does not trust readings that are missing or repeated.
+"""The reference player where sensors fail: a grower who distrusts missing and repeated readings.
 
 An assumed value stands for such a reading. For the temperature it is the mean of about a day, which
 has a sensor of its own, and more in the sun: without that the vents stay closed on a hot day, and
@@ -17,7 +16,8 @@ import jax.numpy as jnp
 from rlbench_suite.core.policy import View
 
 from ..tasks.tomato import Params, Tomato
-from ..tasks.tomato_sensors import INSIDE, SCALES, Readings
+from ..tasks.tomato_faulty import FIRST_FLAG
+from ..tasks.tomato_sensors import INSIDE, POSITION, SCALES, Readings
 from .tomato_grower import TomatoGrower
 
 
@@ -47,13 +47,11 @@ class DoubtfulGrower(NamedTuple):
         # Saturated air reads 100 % again and again.
         damp = (now.humidity == memory.humidity) & (now.humidity < 1)
         stuck = now.temperature == memory.temperature, now.co2 == memory.co2, damp
-        warmth = (
-            observation[INSIDE - 1] * SCALES[INSIDE - 1]
-            + self.sunshine * observation[INSIDE + 4] * SCALES[INSIDE + 4]
-        )
+        mean, sun = POSITION["mean_temperature"], POSITION["radiation"]
+        warmth = observation[mean] * SCALES[mean] + self.sunshine * observation[sun] * SCALES[sun]
         assumed = warmth, self.usual_co2, self.grower.damp
         for i in range(3):
-            doubtful = (observation[-3 + i] > 0) | stuck[i]
+            doubtful = (observation[FIRST_FLAG + i] > 0) | stuck[i]
             observation = observation.at[INSIDE + i].set(
                 jnp.where(doubtful, assumed[i] / SCALES[INSIDE + i], now[i])
             )

@@ -1,6 +1,4 @@
-"""The reference player where mould may come:
-a grower who dries the air once mould is seen, until it is gone.
-"""
+"""The reference player where mould may come: a grower who dries the air while mould is seen."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ import jax.numpy as jnp
 from rlbench_suite.core.policy import View
 
 from ..tasks.tomato import Params, Tomato
+from ..tasks.tomato_disease import INFECTED_POSITION
 from .tomato_grower import TomatoGrower
 
 
@@ -35,7 +34,7 @@ class DryingGrower(NamedTuple):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the setting, shape ``(3,)``."""
-        mould, usual = view.observation[-1] > 0, self.grower
+        mould, usual = view.observation[INFECTED_POSITION] > 0, self.grower
         drier, warmer = jnp.where(mould, self.drier, 0.0), jnp.where(mould, self.warmer, 0.0)
         today = usual._replace(
             damp=usual.damp - drier,

@@ -1,5 +1,6 @@
-"""The reference player of the high-tech glasshouse:
-a grower's rules for screen, lamps, boiler and irrigation.
+"""The reference player of the high-tech glasshouse.
+
+It follows a grower's rules for screen, lamps, boiler and irrigation.
 
 Heating, vents and carbon dioxide follow the rules of ``tomato_grower.py``, in which lamps count as
 sun and a closed screen saves heat. The screen closes in the dark while it is cold outside, and
@@ -24,7 +25,7 @@ from ..physics.high_tech_glasshouse import LAMP_PAR
 from ..tasks.tomato import Params
 from ..tasks.tomato_high_tech import (
     BOILER_LIMIT,
-    FLUE,
+    FLUE_CO2,
     IRRIGATION_LIMIT,
     LAMP_LIMIT,
     POSITION,
@@ -102,18 +103,18 @@ class HighTechGrower(NamedTuple):
         humidity = read(observation, "humidity")
         radiation = read(observation, "radiation")
         outside = read(observation, "outside_temperature")
-        stored = observation[POSITION["stored_heat"]]
+        stored_heat = observation[POSITION["stored_heat"]]
         water = observation[POSITION["root_water"]]
         electricity = observation[POSITION["electricity_price"]] * self.electricity_scale
         tomato = observation[POSITION["tomato_price"]] * self.tomato_scale
 
-        away = (2 * math.pi / 24) * self.middle
+        darkest_angle = (2 * math.pi / 24) * self.middle
         sine = observation[POSITION["sin_day"]]
         cosine = observation[POSITION["cos_day"]]
-        from_dark = cosine * jnp.cos(away) + sine * jnp.sin(away)
-        resting = from_dark > jnp.cos((math.pi / 24) * self.dark)
-        burning = (radiation < self.weak) & ~resting & (electricity < self.worth * tomato)
-        lamps = jnp.where(burning, 1.0, 0.0)
+        from_dark = cosine * jnp.cos(darkest_angle) + sine * jnp.sin(darkest_angle)
+        is_resting = from_dark > jnp.cos((math.pi / 24) * self.dark)
+        are_lamps_on = (radiation < self.weak) & ~is_resting & (electricity < self.worth * tomato)
+        lamps = jnp.where(are_lamps_on, 1.0, 0.0)
 
         cold = jnp.where(radiation < self.dusk, self.cold_night, self.cold_day)
         gap = self.gap * jnp.maximum(0.0, humidity - self.gap_damp)
@@ -125,8 +126,8 @@ class HighTechGrower(NamedTuple):
         rule = usual._replace(loss=usual.loss * (1 - self.saving * screen))
         (heating, vents, dosing), _ = rule.act((), as_sun, key)
 
-        for_heat = heating * usual.most_heating + self.refill * (self.reserve - stored)
-        for_co2 = dosing * usual.most_co2 * (1 / FLUE)
+        for_heat = heating * usual.most_heating + self.refill * (self.reserve - stored_heat)
+        for_co2 = dosing * usual.most_co2 * (1 / FLUE_CO2)
         boiler = jnp.maximum(for_heat, for_co2) * (1 / self.most_boiler)
         lacking = jnp.maximum(0.0, self.moist - water) * (self.watering * root_zone.CAPACITY / STEP)
         irrigation = lacking * (1 / self.most_irrigation)

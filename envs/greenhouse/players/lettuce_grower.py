@@ -59,8 +59,10 @@ class Grower(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Lettuce) -> Grower:
-        """Make the player for the actuators and the bounds of a greenhouse:
-        its targets are as far within them as those for the shipped bounds.
+        """Make the player for the actuators and the bounds of a greenhouse.
+
+        Its targets are as far within those bounds as the default targets are within the shipped
+        bounds.
         """
         shipped, bounds, grower = Bounds(), task.bounds, cls()
         if bounds == shipped and task.limits == Control(

@@ -1,5 +1,6 @@
-"""The reference player: a grower's set points for heating,
-vents and carbon dioxide in a glasshouse with tomatoes.
+"""The reference player of the tomato tasks.
+
+It follows a grower's set points for heating, vents and carbon dioxide.
 
 The rules heat for a temperature by day and one by night, with the outside temperature fed forward.
 They open the vents above a temperature, the more the calmer the wind. Above a relative humidity
@@ -21,7 +22,7 @@ from ..tasks.tomato import PRICE_SCALES, Params, Tomato
 from ..tasks.tomato_constants import CO2_LIMIT, HEATING_LIMIT, Bounds
 from ..tasks.tomato_sensors import POSITION, read
 
-AS_SHIPPED = PRICE_SCALES[2] / PRICE_SCALES[0]
+SHIPPED_PRICE_RATIO = PRICE_SCALES[2] / PRICE_SCALES[0]
 """Price of carbon dioxide by that of tomatoes where observations show the same number for both"""
 
 
@@ -54,9 +55,7 @@ class TomatoGrower(NamedTuple):
     co2: Any = 1850.0
     """ppm: dosing target by day if carbon dioxide were free"""
     thrift: Any = 3600.0
-    """ppm that the target is lower where a kilogram
-    of carbon dioxide costs as much as one of tomatoes
-    """
+    """Reduction of the target, ppm, where carbon dioxide costs as much a kilogram as tomatoes"""
     co2_gain: Any = 0.0147
     """mg/(m2 s) a ppm"""
     closed: Any = 0.59
@@ -65,14 +64,16 @@ class TomatoGrower(NamedTuple):
     """W/m2"""
     most_co2: Any = CO2_LIMIT
     """mg/(m2 s)"""
-    relative_price: Any = AS_SHIPPED
+    relative_price: Any = SHIPPED_PRICE_RATIO
     """Price of carbon dioxide by that of tomatoes where observations show the same number for both
     """
 
     @classmethod
     def for_task(cls, task: Tomato) -> TomatoGrower:
-        """Make the player for the actuators, prices and bounds of a glasshouse: its targets are as
-        far within the bounds as those for the shipped ones.
+        """Make the player for the actuators, prices and bounds of a glasshouse.
+
+        Its targets are as far within those bounds as the default targets are within the shipped
+        bounds.
         """
         shipped, bounds, grower = Bounds(), task.bounds, cls()
         prices = task.price_scales[2] / task.price_scales[0]
@@ -80,7 +81,7 @@ class TomatoGrower(NamedTuple):
             shipped,
             HEATING_LIMIT,
             CO2_LIMIT,
-            AS_SHIPPED,
+            SHIPPED_PRICE_RATIO,
         ):
             return grower
         return grower._replace(

@@ -50,8 +50,10 @@ _OBJECTIVES = replace(
     hypervolume_reference=(-65.0, -580.0, -70.0),
     tags=(*_TOMATO.tags, "multi-objective"),
 )
-"""All heat and all carbon dioxide of a season are 576 kWh and 69 kg a m2;
-at the highest prices they cost 63 EUR.
+"""Card with three objectives, whose reference point is below the worst season.
+
+All heat and all carbon dioxide of a season are 576 kWh and 69 kg a m2; at the highest prices they
+cost 63 EUR.
 """
 
 _FAULTY = replace(

@@ -1,5 +1,6 @@
-"""Grey mould, Botrytis cinerea: how fast it spreads
-in a canopy by temperature and dampness, and what rots.
+"""Grey mould, Botrytis cinerea: how fast it spreads in a canopy, and what rots.
+
+Temperature and dampness set the speed.
 
 Growth by temperature and water activity is the cardinal model with inflection (Rosso et al. 1993)
 in both, fitted to Botrytis cinerea on grapes: Gropin model 37,
@@ -19,15 +20,23 @@ from ..weather.records import STEP
 
 Scalar = Any
 
-COLDEST, BEST, WARMEST = -1.39, 21.4, 29.1
-"""degC: cardinal temperatures of growth"""
-DRIEST, DAMP, WET = 0.895, 0.988, 1.0
-"""Cardinal water activities: no growth below the first, most at the second, none at the third"""
-CANOPY = 6.0
+MIN_GROWTH_TEMPERATURE = -1.39
+"""degC: no growth below this"""
+BEST_GROWTH_TEMPERATURE = 21.4
+"""degC: most growth"""
+MAX_GROWTH_TEMPERATURE = 29.1
+"""degC: no growth above this"""
+MIN_ACTIVITY = 0.895
+"""Water activity below which nothing grows"""
+BEST_ACTIVITY = 0.988
+"""Water activity of most growth"""
+MAX_ACTIVITY = 1.0
+"""Water activity from which nothing grows"""
+CANOPY_DAMPNESS = 6.0
 """%: relative humidity at the leaves over that of the air; chosen"""
-SPREAD = 1.0
+SPREAD_RATE = 1.0
 """1/day: growth of a small infected part in the best conditions; chosen"""
-ROT = 0.1
+ROT_RATE = 0.1
 """1/day: of what is infected; chosen"""
 
 
@@ -39,24 +48,27 @@ def growth(temperature: Scalar, humidity: Scalar) -> Scalar:
         humidity: relative, of the air, %.
     """
     # Drops on leaves are no worse than damp leaves.
-    activity = jnp.minimum(0.01 * (humidity + CANOPY), DAMP)
-    return _cardinal(temperature, COLDEST, BEST, WARMEST) * _cardinal(activity, DRIEST, DAMP, WET)
+    activity = jnp.minimum(0.01 * (humidity + CANOPY_DAMPNESS), BEST_ACTIVITY)
+    return _cardinal(
+        temperature, MIN_GROWTH_TEMPERATURE, BEST_GROWTH_TEMPERATURE, MAX_GROWTH_TEMPERATURE
+    ) * _cardinal(activity, MIN_ACTIVITY, BEST_ACTIVITY, MAX_ACTIVITY)
 
 
-def spread(infected: Scalar, temperature: Scalar, humidity: Scalar) -> Scalar:
-    """Return the infected part of leaves and fruit half an hour later:
-    the logistic equation, solved exactly.
+def spread_mould(infected: Scalar, temperature: Scalar, humidity: Scalar) -> Scalar:
+    """Return the infected part of leaves and fruit half an hour later.
 
-    What is infected grows into what is healthy at ``SPREAD``, and rots at ``ROT``; the part p of
-    all that is left obeys dp/dt = (spread - rot) p (1 - p).
+    It is the exact solution of the logistic equation.
+
+    The infected part grows into the healthy one at ``SPREAD_RATE``, and rots at ``ROT_RATE``. The
+    part p of all that is left obeys dp/dt = (spread - rot) p (1 - p).
     """
-    factor = jnp.exp((STEP / DAY) * (SPREAD * growth(temperature, humidity) - ROT))
+    factor = jnp.exp((STEP / DAY) * (SPREAD_RATE * growth(temperature, humidity) - ROT_RATE))
     return infected * factor / (1.0 + infected * (factor - 1.0))
 
 
-def rotten(infected: Scalar) -> Scalar:
+def rotten_part(infected: Scalar) -> Scalar:
     """Return the part of all leaves and fruit that rots and is taken out within half an hour."""
-    return (STEP / DAY * ROT) * infected
+    return (STEP / DAY * ROT_RATE) * infected
 
 
 def _cardinal(x: Scalar, minimum: float, optimum: float, maximum: float) -> Scalar:

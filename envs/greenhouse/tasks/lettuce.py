@@ -1,5 +1,4 @@
-"""Grow a crop of lettuce for forty days: dose carbon dioxide,
-open the vents, heat, and earn more than that costs.
+"""Grow lettuce for forty days, and earn more than its carbon dioxide and heat cost.
 
 Crop and climate: ``van_henten.py``, integrated over control intervals of half an hour with constant
 actuators and weather. Weather: ``maritime.py``. Profit is the value of the crop's growth minus the
@@ -46,7 +45,6 @@ EUR/kg, 0.1281 EUR/kWh, 0.1906 EUR/kg.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -72,38 +70,59 @@ from ..physics.van_henten import (
     co2_ppm,
     relative_humidity,
 )
-from ..weather.maritime import HOUR, OUTSIDE_CO2, YEAR, Site, Sky, day_angle, next_sky, weather
+from ..weather.maritime import HOUR, OUTSIDE_CO2, Site, Sky, next_sky, weather
 from ..weather.records import DAY, STEP, Records, record_series
+from .season import (
+    TIME_COMPONENTS,
+    check_tolerance,
+    cost_components,
+    last_setting_components,
+    observation_range,
+    scaled_readings,
+    time_entries,
+)
 
 SEASON = 40 * DAY
 """steps"""
-CO2_LIMIT, VENTILATION_LIMIT, HEATING_LIMIT = 1.2e-6, 7.5e-3, 150.0
-"""kg/(m2 s), m/s, W/m2: limits of the actuators (van Henten 1994)."""
-COLDEST, WARMEST = 10.0, 30.0
-"""degC: bounds of the climate, as are the next three."""
-LEAST_CO2, MOST_CO2 = 300.0, 1600.0
+CO2_LIMIT = 1.2e-6
+"""kg/(m2 s): limit of the actuator, as are the next two (van Henten 1994)"""
+VENTILATION_LIMIT = 7.5e-3
+"""m/s"""
+HEATING_LIMIT = 150.0
+"""W/m2"""
+MIN_TEMPERATURE = 10.0
+"""degC: bound of the climate, as are the next four"""
+MAX_TEMPERATURE = 30.0
+"""degC"""
+MIN_CO2 = 300.0
 """ppm"""
-DAMPEST = 90.0
+MAX_CO2 = 1600.0
+"""ppm"""
+MAX_HUMIDITY = 90.0
 """%"""
-FROST, SCORCH = 0.0, 45.0
-"""degC: the crop lives between these. Open vents keep it cooler than this on any summer day."""
-INTERLOCK = 2000.0
+MIN_CROP_TEMPERATURE = 0.0
+"""degC: the crop dies below this"""
+MAX_CROP_TEMPERATURE = 45.0
+"""degC: the crop dies above this. Open vents keep it cooler on any summer day"""
+MAX_DOSING_CO2 = 2000.0
 """ppm: above this the dosing valve stays shut; the model was fitted well below."""
 HARVEST_WEIGHT = 0.3
 """kg/m2 of dry weight"""
-TOLERATED = 0.1
+MAX_MEAN_COST = 0.1
 """Mean cost a step that still counts as success."""
-FIRST_DAY, LAST_DAY = 40.0, 240.0
-"""Planting dates, day of the year."""
-HFL = 1 / 2.20371
+FIRST_DAY = 40.0
+"""Earliest planting date, day of the year"""
+LAST_DAY = 240.0
+"""Latest planting date, day of the year"""
+EUR_PER_GUILDER = 1 / 2.20371
 """EUR"""
 KWH = 3.6e6
 """J"""
-LETTUCE_PRICES = (16 * HFL, 22.285125)
+LETTUCE_PRICES = (16 * EUR_PER_GUILDER, 22.285125)
 """EUR/kg of dry weight, at price levels 0 and 1."""
-HEAT_PRICES = (6.35e-9 * HFL * KWH, 0.1281)
+HEAT_PRICES = (6.35e-9 * EUR_PER_GUILDER * KWH, 0.1281)
 """EUR/kWh"""
-CO2_PRICES = (0.42 * HFL, 0.1906)
+CO2_PRICES = (0.42 * EUR_PER_GUILDER, 0.1906)
 """EUR/kg"""
 PRICE_SPREAD = 0.2
 PRICE_SCALES = 20.0, 0.1, 0.2
@@ -161,19 +180,20 @@ class Params(NamedTuple):
 class Bounds(NamedTuple):
     """Bounds of the climate."""
 
-    coldest: float = COLDEST
-    warmest: float = WARMEST
+    coldest: float = MIN_TEMPERATURE
+    warmest: float = MAX_TEMPERATURE
     """degC"""
-    least_co2: float = LEAST_CO2
-    most_co2: float = MOST_CO2
+    least_co2: float = MIN_CO2
+    most_co2: float = MAX_CO2
     """ppm"""
-    dampest: float = DAMPEST
+    dampest: float = MAX_HUMIDITY
     """%"""
 
 
 class State(NamedTuple):
-    """Crop and climate, the actuators' last setting (fractions of their ranges),
-    and the present weather.
+    """Crop and climate, the last setting of the actuators, and the present weather.
+
+    The setting is in fractions of the actuators' ranges.
     """
 
     climate: Climate
@@ -201,11 +221,7 @@ class Lettuce(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        if not 0 <= (difficulty or 0) <= 0.5:
-            raise ValueError(
-                f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got "
-                f"{difficulty!r}."
-            )
+        check_tolerance(card, difficulty)
         self.own_constants = OwnConstants(card, self.constants())
         self.limits = Control(
             *(self.own_constants.value(f"{name}_limit") for name in Control._fields)
@@ -214,11 +230,10 @@ class Lettuce(Task[Params, State]):
         self._check()
         self.records = Records(card, self.own_constants, self.dtype)
         self.price_scales = self.records.price_scales(Prices._fields, PRICE_SCALES)
-        low = np.concatenate(
-            [SENSORS[:, 0] / SCALES, [0] * 4, [-1] * 4, [-2 * bool(self.records.rows)] * 3]
+        are_prices_recorded = bool(self.records.rows)
+        self.observation_space = self.box(
+            *observation_range(SENSORS, SCALES, are_prices_recorded=are_prices_recorded)
         )
-        high = np.concatenate([SENSORS[:, 1] / SCALES, [1] * 4, [1] * 4, [2] * 3])
-        self.observation_space = self.box(low, high)
         self.action_space = self.box([0] * 3, [1] * 3)
         self.reward_space = self.box(*self._reward_range())
 
@@ -228,12 +243,16 @@ class Lettuce(Task[Params, State]):
         return Greenhouse(leakage=float(self.card.settings["leakage"]))
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return site, prices, greenhouse, actuators,
-        bounds of the climate, and the weights of the reward's terms.
+        """Return the constants of the task that a context may set.
+
+        They are site, prices, greenhouse, actuators, bounds of the climate, and the weights of the
+        reward's terms.
         """
         tolerance = self.difficulty or 0.0
 
-        def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
+        def fixed_constant(
+            name: str, unit: str, value: float, meaning: str, **limits: Any
+        ) -> Constant:
             return Constant(name, unit, value, value, meaning, may_vary=False, **limits)
 
         def price(name: str, sheets: tuple[float, float], unit: str) -> Constant:
@@ -279,24 +298,28 @@ class Lettuce(Task[Params, State]):
                 )
                 for (name, (unit, meaning)), v in zip(GREENHOUSE.items(), self.usual, strict=True)
             ),
-            fixed("co2_limit", "kg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", maximum=1e-4),
-            fixed(
+            fixed_constant(
+                "co2_limit", "kg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", maximum=1e-4
+            ),
+            fixed_constant(
                 "ventilation_limit", "m/s", VENTILATION_LIMIT, "most air exchanged through vents"
             ),
-            fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat", maximum=1000.0),
-            fixed(
+            fixed_constant("heating_limit", "W/m2", HEATING_LIMIT, "most heat", maximum=1000.0),
+            fixed_constant(
                 "coldest",
                 "degC",
-                COLDEST,
+                MIN_TEMPERATURE,
                 "bound of the climate, as are the next four",
                 maximum=40.0,
                 minimum=0.0,
             ),
-            fixed("warmest", "degC", WARMEST, "", maximum=45.0, minimum=0.0),
-            fixed("least_co2", "ppm", LEAST_CO2, "", maximum=5000.0, minimum=0.0),
-            fixed("most_co2", "ppm", MOST_CO2, "", maximum=5000.0, minimum=0.0),
-            fixed("dampest", "%", DAMPEST, "relative humidity", maximum=100.0, minimum=0.0),
-            fixed(
+            fixed_constant("warmest", "degC", MAX_TEMPERATURE, "", maximum=45.0, minimum=0.0),
+            fixed_constant("least_co2", "ppm", MIN_CO2, "", maximum=5000.0, minimum=0.0),
+            fixed_constant("most_co2", "ppm", MAX_CO2, "", maximum=5000.0, minimum=0.0),
+            fixed_constant(
+                "dampest", "%", MAX_HUMIDITY, "relative humidity", maximum=100.0, minimum=0.0
+            ),
+            fixed_constant(
                 "first_day",
                 "",
                 0.0,
@@ -319,9 +342,7 @@ class Lettuce(Task[Params, State]):
         )
 
     def _check(self) -> None:
-        """Refuse a greenhouse that the integration cannot hold,
-        and bounds without a climate between them.
-        """
+        """Refuse a greenhouse too fast for the integration, and bounds that are not in order."""
         exchange = (
             self.limits.ventilation
             + self.own_constants.range("leakage")[1]
@@ -343,13 +364,14 @@ class Lettuce(Task[Params, State]):
                 raise ValueError(f"{self.card.id}: {low} is not below {high}.")
 
     def _reward_range(self) -> tuple[float, float]:
-        """Return bounds of the reward, EUR/m2: 1 kg/m2 lost at the highest price;
-        4 g/m2 and less grown in a step.
+        """Return bounds of the reward, EUR/m2.
+
+        The lowest is 1 kg/m2 lost at the highest price. At most 4 g/m2 grow in a step.
         """
         if not self.own_constants.changed and not self.records.rows:
             return -30.0, 1.0
         weight = self.own_constants.weight
-        dearest = Prices(*map(self.records.dearest, Prices._fields))
+        dearest = Prices(*map(self.records.highest_price, Prices._fields))
         lettuce = weight("lettuce") * dearest.lettuce
         heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
         co2 = weight("co2") * dearest.co2 * STEP * self.limits.co2
@@ -359,30 +381,34 @@ class Lettuce(Task[Params, State]):
         ), 0.04 * lettuce + gained_back
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a planting day in the bands of the split,
-        and everything else alike for both splits.
+        """Sample a planting day in the bands of the split.
+
+        Everything else has the same distribution in both splits.
         """
         u = self.uniform(key, 16)
 
-        def between(low: float, high: float, unit: Scalar) -> Scalar:
+        def interpolate(low: float, high: float, unit: Scalar) -> Scalar:
             return low + (high - low) * unit
 
         def price(sheets: tuple[float, float], unit: Scalar) -> Scalar:
             level = sheets[0] * jnp.exp(math.log(sheets[1] / sheets[0]) * u[4])
-            return level * between(1 - PRICE_SPREAD, 1 + PRICE_SPREAD, unit)
+            return level * interpolate(1 - PRICE_SPREAD, 1 + PRICE_SPREAD, unit)
 
         def sample(name: str, i: int, shipped: Scalar, scale: float = 1.0) -> Scalar:
             return self.own_constants.draw(name, u[i], split, shipped, scale)
 
         site = Site(
             latitude=sample(
-                "latitude", 0, between(math.radians(50), math.radians(54), u[0]), math.radians(1)
+                "latitude",
+                0,
+                interpolate(math.radians(50), math.radians(54), u[0]),
+                math.radians(1),
             ),
             start=sample(
                 "planting_day", 1, alternating_bands(u[1], split, FIRST_DAY, LAST_DAY, bands=20)
             ),
-            warmth=sample("warmth", 2, between(-1.5, 1.5, u[2])),
-            cloudiness=sample("cloudiness", 3, between(0.0, 2.0, u[3])),
+            warmth=sample("warmth", 2, interpolate(-1.5, 1.5, u[2])),
+            cloudiness=sample("cloudiness", 3, interpolate(0.0, 2.0, u[3])),
         )
         sheets = zip(Prices._fields, (LETTUCE_PRICES, HEAT_PRICES, CO2_PRICES), strict=True)
         prices = Prices(
@@ -394,7 +420,7 @@ class Lettuce(Task[Params, State]):
         tolerance = self.difficulty or 0.0
         house = Greenhouse(
             *(
-                sample(name, 8 + i, v * between(1 - tolerance, 1 + tolerance, u[8 + i]))
+                sample(name, 8 + i, v * interpolate(1 - tolerance, 1 + tolerance, u[8 + i]))
                 for i, (name, v) in enumerate(zip(GREENHOUSE, self.usual, strict=True))
             )
         )
@@ -404,17 +430,17 @@ class Lettuce(Task[Params, State]):
         row, start = self.records.begin(unit, split, SEASON, self.dtype)
         return Params(site._replace(start=start), prices, house, row)
 
-    def outside(self, params: Params, sky: Sky, steps: Scalar) -> Weather:
+    def weather_outside(self, params: Params, sky: Sky, steps: Scalar) -> Weather:
         """Return the weather outside after some steps."""
         if not self.records.weather:
             return weather(params.site, sky, STEP * steps.astype(self.dtype))
-        now = self.records.at(self.records.weather, params.row + steps)
-        temperature = now["temperature"]
+        row = self.records.at(self.records.weather, params.row + steps)
+        temperature = row["temperature"]
         return Weather(
-            now["radiation"],
-            van_henten.co2_density(now.get("co2", OUTSIDE_CO2), temperature),
+            row["radiation"],
+            van_henten.co2_density(row.get("co2", OUTSIDE_CO2), temperature),
             temperature,
-            0.01 * now["humidity"] * van_henten.saturated_air(temperature),
+            0.01 * row["humidity"] * van_henten.saturation_density(temperature),
         )
 
     def prices_at(self, params: Params, steps: Scalar) -> Prices:
@@ -429,9 +455,9 @@ class Lettuce(Task[Params, State]):
         air = (
             van_henten.co2_density(400.0, temperature),
             temperature,
-            0.8 * van_henten.saturated_air(temperature),
+            0.8 * van_henten.saturation_density(temperature),
         )
-        outside = self.outside(params, sky, jnp.int32(0))
+        outside = self.weather_outside(params, sky, jnp.int32(0))
         return State(
             Climate(zero + 3.5e-3, *air),
             Control(zero, zero, zero),
@@ -444,22 +470,20 @@ class Lettuce(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Integrate half an hour under the weather shown, then draw the next weather."""
         ppm = co2_ppm(state.climate.co2, state.climate.temperature)
-        dosing = jnp.where(ppm < INTERLOCK, action[0], 0.0)
+        dosing = jnp.where(ppm < MAX_DOSING_CO2, action[0], 0.0)
         applied = Control(dosing, action[1], action[2])
         climate = van_henten.step(
             state.climate, actuators(applied, self.limits), state.outside, params.house, STEP
         )
-        return self.later(state, climate, applied, key, params)
+        return self.advance_state(state, climate, applied, key, params)
 
-    def later(
+    def advance_state(
         self, state: State, climate: Climate, applied: Control, key: jax.Array, params: Params
     ) -> State:
-        """Return the state after a step, with the climate
-        that was computed and the next weather.
-        """
+        """Return the state after a step, with the computed climate and the next weather."""
         steps = state.steps + 1
         sky = next_sky(state.sky, self.normal(key, 3), STEP)
-        outside = self.outside(params, sky, steps)
+        outside = self.weather_outside(params, sky, steps)
         return State(
             climate, applied, sky, outside, steps, state.violation + violation(climate, self.bounds)
         )
@@ -476,22 +500,13 @@ class Lettuce(Task[Params, State]):
             outside.temperature,
             relative_humidity(outside.humidity, outside.temperature),
         )
-        readings = [
-            jnp.clip(value, low, high) * (1 / scale)
-            for value, (low, high), scale in zip(measured, SENSORS, SCALES, strict=True)
-        ]
-        time = STEP * state.steps.astype(self.dtype)
-        hour = day_angle(time)
-        season = (2 * math.pi / YEAR) * (params.site.start + time * (1 / (24 * HOUR)))
+        readings = scaled_readings(measured, SENSORS, SCALES)
+        time = time_entries(state.steps, params.site.start, SEASON, self.dtype)
         prices = self.prices_at(params, state.steps)
         return self.stack(
             *readings,
             *state.applied,
-            state.steps.astype(self.dtype) * (1 / SEASON),
-            jnp.sin(hour),
-            jnp.cos(hour),
-            jnp.sin(season),
-            jnp.cos(season),
+            *time,
             *(price * (1 / scale) for price, scale in zip(prices, self.price_scales, strict=True)),
         )
 
@@ -503,24 +518,12 @@ class Lettuce(Task[Params, State]):
                 Component(name, meaning, f"{scale:g} {unit}")
                 for (name, (meaning, unit)), scale in zip(MEASURED.items(), SCALES, strict=True)
             ),
-            *(
-                replace(
-                    component,
-                    name=f"last_{component.name}",
-                    meaning=f"{component.meaning}, of the last step",
-                )
-                for component in self.action_components()
-            ),
-            Component("season", "part of the season that is gone"),
-            Component("sin_day", "sine of the time of day"),
-            Component("cos_day", "cosine of the time of day"),
-            Component("sin_year", "sine of the day of the year"),
-            Component("cos_year", "cosine of the day of the year"),
+            *last_setting_components(self.action_components()),
+            *TIME_COMPONENTS,
             Component(
                 "lettuce_price", "price of a kilogram of lettuce, dry weight", f"{lettuce:g} EUR/kg"
             ),
-            Component("heat_price", "price of heat", f"{heat:g} EUR/kWh"),
-            Component("co2_price", "price of carbon dioxide", f"{co2:g} EUR/kg"),
+            *cost_components(heat, co2),
         )
 
     def action_components(self) -> tuple[Component, ...]:
@@ -544,7 +547,7 @@ class Lettuce(Task[Params, State]):
         used = actuators(next_state.applied, self.limits)
         prices = self.prices_at(params, state.steps)
         heat, co2 = (STEP / KWH) * prices.heat * used.heating, STEP * prices.co2 * used.co2
-        standing = jnp.where(lost(next_state.climate), 0.0, next_state.climate.dry_weight)
+        standing = jnp.where(is_crop_lost(next_state.climate), 0.0, next_state.climate.dry_weight)
         gained = standing - state.climate.dry_weight
         if not self.own_constants.reweighted:
             return prices.lettuce * gained - (heat + co2)
@@ -555,7 +558,7 @@ class Lettuce(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the crop is harvested or lost."""
-        return (state.steps >= SEASON) | lost(state.climate)
+        return (state.steps >= SEASON) | is_crop_lost(state.climate)
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return the climate's violation of its bounds."""
@@ -567,8 +570,8 @@ class Lettuce(Task[Params, State]):
         mean = state.violation / jnp.maximum(state.steps, 1).astype(self.dtype)
         return {
             "success": (climate.dry_weight >= HARVEST_WEIGHT)
-            & (mean <= TOLERATED)
-            & ~lost(climate),
+            & (mean <= MAX_MEAN_COST)
+            & ~is_crop_lost(climate),
             "dry_weight": climate.dry_weight,
             "temperature": climate.temperature,
             "co2": co2_ppm(climate.co2, climate.temperature),
@@ -580,10 +583,10 @@ class Lettuce(Task[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether it was harvested or lost."""
-        if bool(lost(state.climate)):
+        if bool(is_crop_lost(state.climate)):
             return (
                 f"the crop is lost: {float(state.climate.temperature):.1f} degC, it lives at "
-                f"{FROST:g}..{SCORCH:g} degC"
+                f"{MIN_CROP_TEMPERATURE:g}..{MAX_CROP_TEMPERATURE:g} degC"
             )
         return f"harvest after 40 days: {float(state.climate.dry_weight):.3f} kg/m2 of dry weight"
 
@@ -613,8 +616,9 @@ class Lettuce(Task[Params, State]):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the greenhouse from the side: crop by its weight,
-        vents by their opening, pipes by their heat, sky by sun.
+        """Draw the greenhouse from the side.
+
+        The crop shows its weight, vents their opening, pipes their heat, and the sky its sun.
         """
         height, width, _ = self.picture_shape
         light = min(1.0, float(state.outside.radiation) / 700)
@@ -668,9 +672,11 @@ def actuators(setting: Control, limits: Control) -> Control:
     return Control(*(limit * fraction for limit, fraction in zip(limits, setting, strict=True)))
 
 
-def lost(climate: Climate) -> Scalar:
+def is_crop_lost(climate: Climate) -> Scalar:
     """Say whether the crop froze or burnt."""
-    return (climate.temperature < FROST) | (climate.temperature > SCORCH)
+    return (climate.temperature < MIN_CROP_TEMPERATURE) | (
+        climate.temperature > MAX_CROP_TEMPERATURE
+    )
 
 
 def violation(climate: Climate, bounds: Bounds = Bounds()) -> Scalar:  # noqa: B008 - numbers

@@ -1,5 +1,6 @@
-"""Lettuce as lettuce-greenhouse-gym 0.1.3 has it:
-its actions, observation, reward and clamps on its weather.
+"""Lettuce as lettuce-greenhouse-gym 0.1.3 has it.
+
+Its actions, observation and reward are the peer's, and so are the clamps on its weather.
 
 For people who come from there: ``gymnasium.make("rlsuite/Lettuce-v0", peer_compat=True)`` plays a
 season whose return is that of ``LettuceGreenhouse-v0`` to 1e-6 at ``dtype="float64"``, if both have
@@ -71,11 +72,12 @@ from .lettuce import (
     actuators,
 )
 
-CHANGE = 0.1
+ACTION_SHARE = 0.1
 """Part of an actuator's range by which an action changes it."""
 FIRST_HEATING = 50.0
 """W/m2"""
-MIN_STATE, MAX_STATE = Climate(0.002, 0.0, 5.0, 0.0), Climate(0.6, 0.004, 40.0, 0.051)
+MIN_STATE = Climate(0.002, 0.0, 5.0, 0.0)
+MAX_STATE = Climate(0.6, 0.004, 40.0, 0.051)
 """Clamps of the state."""
 PRICES = Prices(LETTUCE_PRICES[1], HEAT_PRICES[1], CO2_PRICES[1])
 UNITS = np.array([1e6, 1e3, 1.0])
@@ -116,23 +118,23 @@ class PeerLettuce(Lettuce):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Change the actuators, integrate half an hour, clamp, then draw the next weather."""
-        now = Control(
+        setting = Control(
             *(
-                jnp.clip(fraction + CHANGE * action[i], 0.0, 1.0)
+                jnp.clip(fraction + ACTION_SHARE * action[i], 0.0, 1.0)
                 for i, fraction in enumerate(state.applied)
             )
         )
-        control, climate = actuators(now, self.limits), state.climate
+        control, climate = actuators(setting, self.limits), state.climate
 
         def slopes(_: float, climate: Climate) -> Climate:
-            return unguarded(climate, control, state.outside, params.house)
+            return unguarded_derivative(climate, control, state.outside, params.house)
 
         for _ in range(SUBSTEPS):
             climate = rk4(slopes, climate, STEP / SUBSTEPS)
         climate = Climate(
             *(jnp.clip(x, a, b) for x, a, b in zip(climate, MIN_STATE, MAX_STATE, strict=True))
         )
-        return self.later(state, climate, now, key, params)
+        return self.advance_state(state, climate, setting, key, params)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(12,)``; see the table."""
@@ -172,7 +174,7 @@ class PeerLettuce(Lettuce):
 
     def action_components(self) -> tuple[Component, ...]:
         """List three changes."""
-        co2, ventilation, heating = CHANGE * UNITS * np.array(self.limits)
+        co2, ventilation, heating = ACTION_SHARE * UNITS * np.array(self.limits)
         return (
             Component(
                 "change_of_dosing",
@@ -207,35 +209,39 @@ class PeerLettuce(Lettuce):
         )
 
 
-def unguarded(climate: Climate, control: Control, weather: Weather, house: Greenhouse) -> Climate:
-    """Return the state's time derivative with the assimilation of the paper,
-    wherever its polynomial lies.
+def unguarded_derivative(
+    climate: Climate, control: Control, weather: Weather, house: Greenhouse
+) -> Climate:
+    """Return the state's time derivative with the paper's assimilation.
+
+    It follows the paper's polynomial everywhere; ``van_henten.py`` guards where that makes no
+    sense.
     """
     t, light = climate.temperature, house.light_use * weather.radiation
     supply = ((-5.11e-6 * t + 2.30e-4) * t - 6.29e-4) * (climate.co2 - COMPENSATION_POINT)
     plain = canopy(climate.dry_weight) * jnp.where(
         light > 0, light * supply / (light + supply), 0.0
     )
-    more = plain - assimilation(climate, weather.radiation, house)
+    difference = plain - assimilation(climate, weather.radiation, house)
     rates = derivative(climate, control, weather, house)
     return rates._replace(
-        dry_weight=rates.dry_weight + house.yield_factor * more,
-        co2=rates.co2 - more * (1 / AIR_HEIGHT),
+        dry_weight=rates.dry_weight + house.yield_factor * difference,
+        co2=rates.co2 - difference * (1 / AIR_HEIGHT),
     )
 
 
 def penalty(climate: Climate) -> Scalar:
     """Return what the reward takes off for a climate; see the table."""
 
-    def below(bound: float, value: Any, weight: float) -> Any:
+    def price_below(bound: float, value: Any, weight: float) -> Any:
         return weight * jnp.maximum(0.0, bound - value)
 
     ppm = co2_ppm(climate.co2, climate.temperature)
     humidity = relative_humidity(climate.humidity, climate.temperature)
     return (
-        below(500.0, ppm, 5e-5)
-        + below(-1600.0, -ppm, 5e-5)
-        + below(10.0, climate.temperature, 3e-3)
-        + below(-20.0, -climate.temperature, 5e-3)
-        + below(-80.0, -humidity, 7e-4)
+        price_below(500.0, ppm, 5e-5)
+        + price_below(-1600.0, -ppm, 5e-5)
+        + price_below(10.0, climate.temperature, 3e-3)
+        + price_below(-20.0, -climate.temperature, 5e-3)
+        + price_below(-80.0, -humidity, 7e-4)
     )

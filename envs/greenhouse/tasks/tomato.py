@@ -1,5 +1,4 @@
-"""Grow tomatoes under glass for 160 days: heat,
-open the vents, dose carbon dioxide, and earn more than that costs.
+"""Grow tomatoes under glass for 160 days, and earn more than heat and carbon dioxide cost.
 
 Crop: ``tomato_crop.py``; climate: ``glasshouse.py``; ten states, integrated over control intervals
 of half an hour with constant actuators and weather. Weather: ``climates.py``. Profit is the value
@@ -49,7 +48,6 @@ chosen.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -73,23 +71,32 @@ from ..physics.glasshouse import (
     Scalar,
     co2_density,
     co2_ppm,
-    saturated,
+    saturation_pressure,
 )
 from ..physics.tomato_crop import FRESH, GENERATIVE, PLANTED, Crop, Variety, leaf_area_index
 from ..pictures.tomato_picture import SHAPE, picture
 from ..weather.climates import CLIMATES, Sky, conditions, first_sky, next_sky
-from ..weather.maritime import HOUR, OUTSIDE_CO2, YEAR, Site, day_angle
+from ..weather.maritime import HOUR, OUTSIDE_CO2, YEAR, Site
 from ..weather.records import DAY, STEP, Records, record_series
-from .lettuce import FROST, INTERLOCK, KWH, SCORCH
+from .lettuce import KWH, MAX_CROP_TEMPERATURE, MAX_DOSING_CO2, MIN_CROP_TEMPERATURE
+from .season import (
+    TIME_COMPONENTS,
+    check_tolerance,
+    cost_components,
+    last_setting_components,
+    observation_range,
+    scaled_readings,
+    time_entries,
+)
 from .tomato_constants import CONSTANTS, RANGES, Bounds, task_constants
 from .tomato_sensors import MEASURED, SCALES, SENSORS, Readings, measure, relative_humidity
 
 DAYS = 160
 SEASON = DAYS * DAY
 """steps"""
-ENOUGH = 12.0
+MIN_SUCCESSFUL_YIELD = 12.0
 """kg/m2 of fresh fruit; chosen"""
-TOLERATED = 0.25
+MAX_MEAN_COST = 0.25
 """Mean cost a step that still counts as success; chosen"""
 PRICE_SCALES = 1.0, 0.05, 0.2
 """Scales of the prices in observations."""
@@ -125,8 +132,9 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Crop and climate, the actuators' last setting (fractions of their ranges),
-    and the present weather.
+    """Crop and climate, the last setting of the actuators, and the present weather.
+
+    The setting is in fractions of the actuators' ranges.
     """
 
     house: House
@@ -162,11 +170,7 @@ class Tomato(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        if not 0 <= (difficulty or 0) <= 0.5:
-            raise ValueError(
-                f"The difficulty of {card.id} is a relative tolerance in [0, 0.5], got "
-                f"{difficulty!r}."
-            )
+        check_tolerance(card, difficulty)
         self.climate = CLIMATES[card.settings["climate"]]
         self.own_constants = OwnConstants(card, self.constants())
         self.limits = Control(
@@ -176,17 +180,18 @@ class Tomato(Task[Params, State]):
         self._check()
         self.records = Records(card, self.own_constants, self.dtype)
         self.price_scales = self.records.price_scales(Prices._fields, PRICE_SCALES)
-        ends = np.array(SENSORS) / np.array(SCALES)[:, None]
+        are_prices_recorded = bool(self.records.rows)
         self.observation_space = self.box(
-            np.concatenate([ends[:, 0], [0] * 4, [-1] * 4, [-2 * bool(self.records.rows)] * 3]),
-            np.concatenate([ends[:, 1], [1] * 4, [1] * 4, [2] * 3]),
+            *observation_range(SENSORS, SCALES, are_prices_recorded=are_prices_recorded)
         )
         self.action_space = self.box([0] * 3, [1] * 3)
         self.reward_space = self.box(*self._reward_range())
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return site, prices, glasshouse, actuators,
-        bounds of the climate, and the weights of the reward's terms.
+        """Return the constants of the task that a context may set.
+
+        They are site, prices, glasshouse, actuators, bounds of the climate, and the weights of the
+        reward's terms.
         """
         return task_constants(self.difficulty or 0.0, self.climate.latitude)
 
@@ -199,29 +204,28 @@ class Tomato(Task[Params, State]):
         )
 
     def _check(self) -> None:
-        """Refuse a glasshouse that the integration cannot hold,
-        and bounds without a climate between them.
-        """
+        """Refuse a glasshouse too fast for the integration, and bounds that are not in order."""
         exchange = (
             0.375 * self.own_constants.range("vents")[1] * 12.0
             + 40 * self.own_constants.range("leakage")[1]
         )  # wind of 40 m/s
         fastest = exchange / glasshouse.AIR_HEIGHT + 0.02
-        if fastest > 2 * glasshouse.FASTEST:
+        if fastest > 2 * glasshouse.MAX_DECAY_RATE:
             raise ValueError(
                 f"{self.card.id}: vents or leakage change the air in {1 / fastest:.1f} s, too fast "
-                f"to integrate: at least {0.5 / glasshouse.FASTEST:.1f} s."
+                f"to integrate: at least {0.5 / glasshouse.MAX_DECAY_RATE:.1f} s."
             )
         for low, high in (("coldest", "warmest"), ("least_co2", "most_co2"), ("driest", "dampest")):
             if self.own_constants.value(low) >= self.own_constants.value(high):
                 raise ValueError(f"{self.card.id}: {low} is not below {high}.")
 
     def _reward_range(self) -> tuple[float, float]:
-        """Return bounds of the reward, EUR/m2: 10 kg/m2 lost at the highest price;
-        40 g/m2 and less grown in a step.
+        """Return bounds of the reward, EUR/m2.
+
+        The lowest is 10 kg/m2 lost at the highest price. At most 40 g/m2 grow in a step.
         """
         weight = self.own_constants.weight
-        dearest = Prices(*map(self.records.dearest, Prices._fields))
+        dearest = Prices(*map(self.records.highest_price, Prices._fields))
         tomato = weight("tomato") * dearest.tomato
         heat = weight("heat") * dearest.heat * STEP / KWH * self.limits.heating
         co2 = weight("co2") * dearest.co2 * STEP * 1e-6 * self.limits.co2
@@ -229,8 +233,9 @@ class Tomato(Task[Params, State]):
         return -(10 * tomato + heat + co2 + 30 * weight("violation")), 0.04 * tomato + gained_back
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a planting day in the bands of the split,
-        and everything else alike for both splits.
+        """Sample a planting day in the bands of the split.
+
+        Everything else has the same distribution in both splits.
         """
         u = self.uniform(key, 16)
 
@@ -253,21 +258,25 @@ class Tomato(Task[Params, State]):
         row, start = self.records.begin(unit, split, SEASON, self.dtype)
         return Params(site._replace(start=start), prices, house, variety, row)
 
-    def outside(self, params: Params, sky: Sky, steps: Scalar) -> Outside:
+    def weather_outside(self, params: Params, sky: Sky, steps: Scalar) -> Outside:
         """Return the weather outside after some steps."""
         if not self.records.weather:
             radiation, warmth, dew_point, wind = conditions(
                 self.climate, params.site, sky, STEP * steps.astype(self.dtype)
             )
             return Outside(
-                radiation, warmth, saturated(dew_point), wind, co2_density(OUTSIDE_CO2, warmth)
+                radiation,
+                warmth,
+                saturation_pressure(dew_point),
+                wind,
+                co2_density(OUTSIDE_CO2, warmth),
             )
-        now = self.records.at(self.records.weather, params.row + steps)
-        temperature = now["temperature"]
-        vapour = 0.01 * now["humidity"] * saturated(temperature)
-        ppm = now.get("co2", OUTSIDE_CO2)
+        row = self.records.at(self.records.weather, params.row + steps)
+        temperature = row["temperature"]
+        vapour = 0.01 * row["humidity"] * saturation_pressure(temperature)
+        ppm = row.get("co2", OUTSIDE_CO2)
         return Outside(
-            now["radiation"], temperature, vapour, now["wind"], co2_density(ppm, temperature)
+            row["radiation"], temperature, vapour, row["wind"], co2_density(ppm, temperature)
         )
 
     def prices_at(self, params: Params, steps: Scalar) -> Prices:
@@ -280,16 +289,19 @@ class Tomato(Task[Params, State]):
         zero = jnp.zeros((), self.dtype)
         temperature = zero + 18.0
         air = Air(
-            temperature, co2_density(420.0, temperature), 0.75 * saturated(temperature), zero + 30.0
+            temperature,
+            co2_density(420.0, temperature),
+            0.75 * saturation_pressure(temperature),
+            zero + 30.0,
         )
         house = House(air, Crop(*(zero + value for value in PLANTED)), zero)
-        outside = self.outside(params, sky, jnp.int32(0))
+        outside = self.weather_outside(params, sky, jnp.int32(0))
         return State(house, Control(zero, zero, zero), sky, outside, jnp.int32(0), zero)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Integrate half an hour under the weather shown, then draw the next weather."""
         air = state.house.air
-        dosing = jnp.where(co2_ppm(air.co2, air.temperature) < INTERLOCK, action[2], 0.0)
+        dosing = jnp.where(co2_ppm(air.co2, air.temperature) < MAX_DOSING_CO2, action[2], 0.0)
         applied = Control(action[0], action[1], dosing)
         house = glasshouse.step(
             state.house,
@@ -301,7 +313,7 @@ class Tomato(Task[Params, State]):
         )
         steps = state.steps + 1
         sky = next_sky(self.climate, state.sky, self.normal(key, 5), STEP)
-        outside = self.outside(params, sky, steps)
+        outside = self.weather_outside(params, sky, steps)
         return State(
             house, applied, sky, outside, steps, state.violation + violation(house.air, self.bounds)
         )
@@ -325,22 +337,13 @@ class Tomato(Task[Params, State]):
             relative_humidity(outside.vapour, outside.temperature),
             outside.wind,
         )
-        readings = [
-            jnp.clip(value, low, high) * (1 / scale)
-            for value, (low, high), scale in zip(measured, SENSORS, SCALES, strict=True)
-        ]
-        time = STEP * state.steps.astype(self.dtype)
-        hour = day_angle(time)
-        year = (2 * math.pi / YEAR) * (params.site.start + time * (1 / (24 * HOUR)))
+        readings = scaled_readings(measured, SENSORS, SCALES)
+        time = time_entries(state.steps, params.site.start, SEASON, self.dtype)
         prices = self.prices_at(params, state.steps)
         return self.stack(
             *readings,
             *state.applied,
-            state.steps.astype(self.dtype) * (1 / SEASON),
-            jnp.sin(hour),
-            jnp.cos(hour),
-            jnp.sin(year),
-            jnp.cos(year),
+            *time,
             *(price * (1 / scale) for price, scale in zip(prices, self.price_scales, strict=True)),
         )
 
@@ -352,24 +355,12 @@ class Tomato(Task[Params, State]):
                 Component(name, meaning, f"{scale:g} {unit}".strip() if unit or scale != 1 else "")
                 for name, meaning, unit, scale, _, _ in MEASURED
             ),
-            *(
-                replace(
-                    component,
-                    name=f"last_{component.name}",
-                    meaning=f"{component.meaning}, of the last step",
-                )
-                for component in self.action_components()
-            ),
-            Component("season", "part of the season that is gone"),
-            Component("sin_day", "sine of the time of day"),
-            Component("cos_day", "cosine of the time of day"),
-            Component("sin_year", "sine of the day of the year"),
-            Component("cos_year", "cosine of the day of the year"),
+            *last_setting_components(self.action_components()),
+            *TIME_COMPONENTS,
             Component(
                 "tomato_price", "price of a kilogram of fresh tomatoes", f"{tomato:g} EUR/kg"
             ),
-            Component("heat_price", "price of heat", f"{heat:g} EUR/kWh"),
-            Component("co2_price", "price of carbon dioxide", f"{co2:g} EUR/kg"),
+            *cost_components(heat, co2),
         )
 
     def action_components(self) -> tuple[Component, ...]:
@@ -387,10 +378,10 @@ class Tomato(Task[Params, State]):
         used = actuators(next_state.applied, self.limits)
         prices = self.prices_at(params, state.steps)
         heat, co2 = (STEP / KWH) * prices.heat * used.heating, (1e-6 * STEP) * prices.co2 * used.co2
-        after, before = next_state.house, state.house
-        hanging = jnp.where(lost(after.air), 0.0, after.crop.fruit)
+        next_house, house = next_state.house, state.house
+        hanging = jnp.where(is_crop_lost(next_house.air), 0.0, next_house.crop.fruit)
         gained = prices.tomato * (
-            FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest))
+            FRESH * (hanging - house.crop.fruit + (next_house.harvest - house.harvest))
         )
         if not self.own_constants.reweighted:
             return gained - (heat + co2)
@@ -399,12 +390,12 @@ class Tomato(Task[Params, State]):
         return (
             weight("tomato") * gained
             - costs
-            - weight("violation") * violation(after.air, self.bounds)
+            - weight("violation") * violation(next_house.air, self.bounds)
         )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Say whether the crop is harvested or lost."""
-        return (state.steps >= SEASON) | lost(state.house.air)
+        return (state.steps >= SEASON) | is_crop_lost(state.house.air)
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return the climate's violation of its bounds."""
@@ -417,9 +408,9 @@ class Tomato(Task[Params, State]):
         grown = FRESH * (harvest + crop.fruit)
         return {
             "success": (state.steps >= SEASON)
-            & (grown >= ENOUGH)
-            & (mean <= TOLERATED)
-            & ~lost(air),
+            & (grown >= MIN_SUCCESSFUL_YIELD)
+            & (mean <= MAX_MEAN_COST)
+            & ~is_crop_lost(air),
             "grown": grown,
             "picked": FRESH * harvest,
             "leaf_area": leaf_area_index(crop),
@@ -433,9 +424,12 @@ class Tomato(Task[Params, State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether it was harvested or lost."""
-        if bool(lost(state.house.air)):
+        if bool(is_crop_lost(state.house.air)):
             warmth = float(state.house.air.temperature)
-            return f"the crop is lost: {warmth:.1f} degC, it lives at {FROST:g}..{SCORCH:g} degC"
+            return (
+                f"the crop is lost: {warmth:.1f} degC, it lives at "
+                f"{MIN_CROP_TEMPERATURE:g}..{MAX_CROP_TEMPERATURE:g} degC"
+            )
         return (
             f"harvest after {DAYS} days: {float(info['grown']):.1f} kg/m2 of fresh tomatoes in all"
         )
@@ -482,9 +476,9 @@ def actuators(setting: Control, limits: Control) -> Control:
     return Control(*(limit * fraction for limit, fraction in zip(limits, setting, strict=True)))
 
 
-def lost(air: Air) -> Scalar:
+def is_crop_lost(air: Air) -> Scalar:
     """Say whether the crop froze or burnt."""
-    return (air.temperature < FROST) | (air.temperature > SCORCH)
+    return (air.temperature < MIN_CROP_TEMPERATURE) | (air.temperature > MAX_CROP_TEMPERATURE)
 
 
 def violation(air: Air, bounds: Bounds = Bounds()) -> Scalar:  # noqa: B008 - numbers

@@ -1,5 +1,6 @@
-"""Constants of the tomato task that a context draws or a user sets:
-site, prices, glasshouse, crop, bounds.
+"""Constants of the tomato task that a context samples or a user sets.
+
+They are site, prices, glasshouse, crop and bounds.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from rlbench_suite.contexts.context import Constant, weights
 from ..physics.glasshouse import Glasshouse
 from ..physics.tomato_crop import Variety
 
-HEATING_LIMIT, CO2_LIMIT = 150.0, 5.0
-"""W/m2, mg/(m2 s): limits of the actuators.
+HEATING_LIMIT = 150.0
+"""W/m2: limit of the actuator; chosen, as for lettuce.
 
-A modern Dutch glasshouse has 300 and 5.14 (Katzin 2021, table 4.2); for heating this is chosen, as
-for lettuce.
+A modern Dutch glasshouse has 300 (Katzin 2021, table 4.2).
 """
-FIRST_DAY, LAST_DAY = -31.0, 59.0
-"""Planting dates, day of the year; 0 is 1 January; chosen"""
+CO2_LIMIT = 5.0
+"""mg/(m2 s): limit of the actuator; a modern Dutch glasshouse has 5.14 (Katzin 2021, table 4.2)"""
+FIRST_DAY = -31.0
+"""Earliest planting date, day of the year; 0 is 1 January; chosen"""
+LAST_DAY = 59.0
+"""Latest planting date, day of the year; chosen"""
 RANGES = {"tomato": (0.8, 1.6), "heat": (0.03, 0.08), "co2": (0.1, 0.25)}
 """EUR/kg fresh, EUR/kWh, EUR/kg: least and largest price; chosen"""
 CONSTANTS = {
@@ -57,7 +61,7 @@ def task_constants(tolerance: float, degrees: float) -> tuple[Constant, ...]:
         degrees: latitude of the climate's middle, deg.
     """
 
-    def fixed(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
+    def fixed_constant(name: str, unit: str, value: float, meaning: str, **limits: Any) -> Constant:
         return Constant(name, unit, value, value, meaning, may_vary=False, **limits)
 
     def price(name: str, unit: str) -> Constant:
@@ -99,9 +103,13 @@ def task_constants(tolerance: float, degrees: float) -> tuple[Constant, ...]:
             )
             for (name, (unit, meaning)), v in zip(CONSTANTS.items(), usual, strict=True)
         ),
-        fixed("heating_limit", "W/m2", HEATING_LIMIT, "most heat into the pipes", maximum=500.0),
-        fixed("co2_limit", "mg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", maximum=50.0),
-        fixed(
+        fixed_constant(
+            "heating_limit", "W/m2", HEATING_LIMIT, "most heat into the pipes", maximum=500.0
+        ),
+        fixed_constant(
+            "co2_limit", "mg/(m2 s)", CO2_LIMIT, "most carbon dioxide dosed", maximum=50.0
+        ),
+        fixed_constant(
             "coldest",
             "degC",
             bounds.coldest,
@@ -109,12 +117,16 @@ def task_constants(tolerance: float, degrees: float) -> tuple[Constant, ...]:
             maximum=40.0,
             minimum=0.0,
         ),
-        fixed("warmest", "degC", bounds.warmest, "", maximum=45.0, minimum=0.0),
-        fixed("least_co2", "ppm", bounds.least_co2, "", maximum=5000.0, minimum=0.0),
-        fixed("most_co2", "ppm", bounds.most_co2, "", maximum=5000.0, minimum=0.0),
-        fixed("driest", "%", bounds.driest, "relative humidity", maximum=100.0, minimum=0.0),
-        fixed("dampest", "%", bounds.dampest, "relative humidity", maximum=100.0, minimum=0.0),
-        fixed(
+        fixed_constant("warmest", "degC", bounds.warmest, "", maximum=45.0, minimum=0.0),
+        fixed_constant("least_co2", "ppm", bounds.least_co2, "", maximum=5000.0, minimum=0.0),
+        fixed_constant("most_co2", "ppm", bounds.most_co2, "", maximum=5000.0, minimum=0.0),
+        fixed_constant(
+            "driest", "%", bounds.driest, "relative humidity", maximum=100.0, minimum=0.0
+        ),
+        fixed_constant(
+            "dampest", "%", bounds.dampest, "relative humidity", maximum=100.0, minimum=0.0
+        ),
+        fixed_constant(
             "first_day",
             "",
             0.0,

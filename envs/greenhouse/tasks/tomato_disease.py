@@ -1,5 +1,6 @@
-"""Grow tomatoes with an outbreak of grey mould:
-leaves and fruit rot where the air is damp, and dry air costs heat.
+"""Grow tomatoes with an outbreak of grey mould.
+
+Leaves and fruit rot where the air is damp, and dry air costs heat.
 
 The task is ``tomato.py`` except for this table; ``grey_mould.py`` has the model.
 
@@ -26,18 +27,22 @@ from rlbench_suite.core.component import Component
 from rlbench_suite.core.task_card import TaskCard
 
 from ..weather.records import DAY
-from .grey_mould import rotten, spread
+from .grey_mould import rotten_part, spread_mould
 from .tomato import Params, State, Tomato
-from .tomato_sensors import relative_humidity
+from .tomato_sensors import ENTRIES, relative_humidity
 
-FIRST, LAST = 30 * DAY, 100 * DAY
-"""steps: range of the outbreak"""
+MIN_OUTBREAK_STEP = 30 * DAY
+"""steps: earliest outbreak"""
+MAX_OUTBREAK_STEP = 100 * DAY
+"""steps: latest outbreak"""
 SPORES = 0.002
 """Part that is infected first"""
 MIN_VISIBLE = 0.01
-"""Least part that is seen"""
-SCALE = 0.1
+"""Smallest infected part that is seen"""
+INFECTED_SCALE = 0.1
 """Scale of the infected part in observations"""
+INFECTED_POSITION = len(ENTRIES)
+"""Position of the infected part in an observation"""
 
 
 class TomatoDisease(Tomato):
@@ -50,12 +55,14 @@ class TomatoDisease(Tomato):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         space: Any = self.observation_space
-        self.observation_space = self.box([*space.low, 0], [*space.high, 1 / SCALE])
+        self.observation_space = self.box([*space.low, 0], [*space.high, 1 / INFECTED_SCALE])
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw the season as for the tomato task, and the day of the outbreak."""
         u = self.uniform(jax.random.fold_in(key, 2), 1)[0]
-        begin = jnp.floor(FIRST + (LAST - FIRST) * u).astype(jnp.int32)
+        begin = jnp.floor(MIN_OUTBREAK_STEP + (MAX_OUTBREAK_STEP - MIN_OUTBREAK_STEP) * u).astype(
+            jnp.int32
+        )
         return super().sample_params(key, split)._replace(outbreak=begin)
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -64,23 +71,27 @@ class TomatoDisease(Tomato):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Grow as ever, then let mould spread in the air of the step's end, and rot."""
-        after = super().transition(state, action, key, params)
-        air, crop, _ = after.house
-        before = jnp.where(state.steps == params.outbreak, SPORES, state.infected)
-        infected = spread(before, air.temperature, relative_humidity(air.vapour, air.temperature))
-        healthy = 1.0 - rotten(infected)
+        next_state = super().transition(state, action, key, params)
+        air, crop, _ = next_state.house
+        exposed = jnp.where(state.steps == params.outbreak, SPORES, state.infected)
+        infected = spread_mould(
+            exposed, air.temperature, relative_humidity(air.vapour, air.temperature)
+        )
+        healthy = 1.0 - rotten_part(infected)
         crop = crop._replace(leaves=healthy * crop.leaves, fruit=healthy * crop.fruit)
-        return after._replace(house=after.house._replace(crop=crop), infected=infected)
+        return next_state._replace(house=next_state.house._replace(crop=crop), infected=infected)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(24,)``; see the table."""
-        visible = (1 / SCALE) * visible_part(state.infected)
+        visible = (1 / INFECTED_SCALE) * visible_part(state.infected)
         return jnp.concatenate([super().observation(state, key, params), self.stack(visible)])
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
         mould = Component(
-            "infected", "part of leaves and fruit that is seen to have mould", f"{100 * SCALE:g} %"
+            "infected",
+            "part of leaves and fruit that is seen to have mould",
+            f"{100 * INFECTED_SCALE:g} %",
         )
         return (*super().observation_components(), mould)
 

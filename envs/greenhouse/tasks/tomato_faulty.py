@@ -31,13 +31,17 @@ from rlbench_suite.core.task_card import TaskCard
 from ..physics.glasshouse import Scalar
 from ..weather.records import DAY
 from .tomato import SEASON, Params, State, Tomato
-from .tomato_sensors import Fault, Readings, measure
+from .tomato_sensors import ENTRIES, Fault, Readings, measure
 
-SHORTEST, LONGEST = 1 * DAY, 14 * DAY
-"""steps: duration of a fault"""
-DRIFT = Readings(4.0, 400.0, 12.0)
+MIN_FAULT_STEPS = 1 * DAY
+"""steps: shortest fault"""
+MAX_FAULT_STEPS = 14 * DAY
+"""steps: longest fault"""
+MAX_DRIFT = Readings(4.0, 400.0, 12.0)
 """Largest error of a sensor that drifts: K, ppm, %"""
 NAMES = Readings("temperature", "carbon dioxide", "relative humidity")
+FIRST_FLAG = len(ENTRIES)
+"""Position of the three flags of silent sensors in an observation, in the order of ``NAMES``"""
 
 
 class TomatoFaulty(Tomato):
@@ -58,9 +62,9 @@ class TomatoFaulty(Tomato):
 
         def fault(i: int) -> Fault:
             begin = jnp.floor(SEASON * u[i])
-            steps = jnp.floor(SHORTEST + (LONGEST - SHORTEST) * u[3 + i])
+            steps = jnp.floor(MIN_FAULT_STEPS + (MAX_FAULT_STEPS - MIN_FAULT_STEPS) * u[3 + i])
             silent, stuck = 3 * u[6 + i] < 1, (3 * u[6 + i] >= 1) & (3 * u[6 + i] < 2)
-            drift = jnp.where(silent | stuck, 0.0, DRIFT[i] * (2 * u[9 + i] - 1) / steps)
+            drift = jnp.where(silent | stuck, 0.0, MAX_DRIFT[i] * (2 * u[9 + i] - 1) / steps)
             return Fault(
                 begin.astype(jnp.int32), (begin + steps).astype(jnp.int32), silent, stuck, drift
             )
@@ -74,29 +78,31 @@ class TomatoFaulty(Tomato):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Grow as ever; stuck sensors keep their readings, and others drift."""
-        after = super().transition(state, action, key, params)
+        next_state = super().transition(state, action, key, params)
         sensed = [
-            _sensed(fault, after.steps, new, old)
+            _sense(fault, next_state.steps, new, old)
             for fault, new, old in zip(
-                params.faults, measure(after.house.air), state.sensed, strict=True
+                params.faults, measure(next_state.house.air), state.sensed, strict=True
             )
         ]
-        return after._replace(sensed=Readings(*sensed))
+        return next_state._replace(sensed=Readings(*sensed))
 
-    def silent(self, state: State, params: Params) -> Readings:
+    def silent_sensors(self, state: State, params: Params) -> Readings:
         """Say which sensors send nothing."""
-        return Readings(*(_failing(fault, state.steps) & fault.silent for fault in params.faults))
+        return Readings(
+            *(_is_failing(fault, state.steps) & fault.silent for fault in params.faults)
+        )
 
     def readings(self, state: State, params: Params) -> Readings:
         """Return what the sensors send, 0 where they send nothing."""
-        silent = self.silent(state, params)
+        silent = self.silent_sensors(state, params)
         return Readings(
             *(jnp.where(none, 0.0, value) for none, value in zip(silent, state.sensed, strict=True))
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return shape ``(26,)``; see the table."""
-        flags = self.stack(*self.silent(state, params))
+        flags = self.stack(*self.silent_sensors(state, params))
         return jnp.concatenate([super().observation(state, key, params), flags])
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -109,13 +115,15 @@ class TomatoFaulty(Tomato):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        failing = [_failing(fault, state.steps).astype(jnp.int32) for fault in params.faults]
+        failing = [_is_failing(fault, state.steps).astype(jnp.int32) for fault in params.faults]
         return super().info(state, params) | {"failing": failing[0] + failing[1] + failing[2]}
 
     def describe(self, state: State, params: Params) -> str:
         """Describe what is measured, and which sensors send nothing."""
         silent = [
-            name for name, none in zip(NAMES, self.silent(state, params), strict=True) if none
+            name
+            for name, none in zip(NAMES, self.silent_sensors(state, params), strict=True)
+            if none
         ]
         missing = (
             f" No reading inside of {' and '.join(silent)}: 0 stands for it." if silent else ""
@@ -123,12 +131,12 @@ class TomatoFaulty(Tomato):
         return super().describe(state, params) + missing
 
 
-def _failing(fault: Fault, steps: Scalar) -> Scalar:
+def _is_failing(fault: Fault, steps: Scalar) -> Scalar:
     return (steps >= fault.begin) & (steps < fault.end)
 
 
-def _sensed(fault: Fault, steps: Scalar, true: Scalar, last: Scalar) -> Scalar:
+def _sense(fault: Fault, steps: Scalar, true_value: Scalar, last_reading: Scalar) -> Scalar:
     """Return the reading after some steps."""
-    drifted = true + fault.drift * (steps - fault.begin).astype(true.dtype)
-    failing = _failing(fault, steps)
-    return jnp.where(failing & fault.stuck, last, jnp.where(failing, drifted, true))
+    drifted = true_value + fault.drift * (steps - fault.begin).astype(true_value.dtype)
+    failing = _is_failing(fault, steps)
+    return jnp.where(failing & fault.stuck, last_reading, jnp.where(failing, drifted, true_value))

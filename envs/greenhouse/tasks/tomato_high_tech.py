@@ -1,5 +1,6 @@
-"""Grow tomatoes in a high-tech glasshouse: a thermal screen,
-LED lamps, a heat store with a boiler, and irrigation.
+"""Grow tomatoes in a high-tech glasshouse.
+
+It has a thermal screen, LED lamps, a heat store with a boiler, and irrigation.
 
 The task is ``tomato.py`` except for this table. Climate: ``high_tech_glasshouse.py``, 17 states;
 crop: 6; water of the root zone: ``root_zone.py``; heat store: ``heat_store.py``. Heat for the pipes
@@ -52,8 +53,8 @@ from ..pictures.high_tech_picture import picture_with_devices
 from ..weather.climates import next_sky
 from ..weather.records import STEP
 from . import tomato_sensors
-from .lettuce import INTERLOCK, KWH
-from .tomato import FRESH, Params, State, Tomato, actuators, lost, violation
+from .lettuce import KWH, MAX_DOSING_CO2
+from .tomato import FRESH, Params, State, Tomato, actuators, is_crop_lost, violation
 
 LAMP_LIMIT = 200 / 3
 """W/m2 of electricity: the LEDs of Katzin 2021, table 4.3; 200 umol/(m2 s)"""
@@ -61,7 +62,7 @@ BOILER_LIMIT = 150.0
 """W/m2: Vanthoor 2011, table 8.2"""
 IRRIGATION_LIMIT = 2 / 3600
 """kg/(m2 s); chosen"""
-FLUE = 0.057
+FLUE_CO2 = 0.057
 """mg of carbon dioxide a joule of heat from gas: Vanthoor 2011, table 8.1"""
 UTILITIES = {"electricity": ("EUR/kWh", 0.04, 0.14), "water": ("EUR/m3", 0.5, 2.0)}
 """Units, and ranges of the prices; chosen"""
@@ -168,8 +169,9 @@ class TomatoHighTech(Tomato):
         self.action_space = self.box([0] * 7, [1] * 7)
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the constants of ``tomato.py``,
-        prices of electricity and water, and the devices' limits.
+        """Return the constants of ``tomato.py``, two more prices, and the devices' limits.
+
+        The prices are those of electricity and water.
         """
 
         def limit(name: str, unit: str, value: float, meaning: str, maximum: float) -> Constant:
@@ -204,20 +206,21 @@ class TomatoHighTech(Tomato):
             0.375 * self.own_constants.range("vents")[1] * 12.0
             + 20 * self.own_constants.range("leakage")[1]
         )  # wind of 40 m/s
-        if exchange > 2 * high_tech_glasshouse.TOP_HEIGHT * high_tech_glasshouse.FASTEST:
+        if exchange > 2 * high_tech_glasshouse.TOP_HEIGHT * high_tech_glasshouse.MAX_DECAY_RATE:
             raise ValueError(
                 f"{self.card.id}: vents or leakage change the air above the screen in "
                 f"{high_tech_glasshouse.TOP_HEIGHT / exchange:.2f} s, too fast to integrate."
             )
 
     def _reward_range(self) -> tuple[float, float]:
-        """Return bounds of the reward, EUR/m2:
-        also all electricity and water, and the store's cooling.
+        """Return bounds of the reward, EUR/m2.
+
+        They also count all electricity and water, and the store's cooling.
         """
         worst, best = super()._reward_range()
         weight = self.own_constants.weight
         own_constants = self.own_constants
-        dearest = self.records.dearest
+        dearest = self.records.highest_price
         heat = (
             weight("heat") * dearest("heat") * heat_store.CAPACITY / heat_store.COOLING * STEP / KWH
         )
@@ -277,11 +280,12 @@ class TomatoHighTech(Tomato):
         return state._replace(equipment=equipment)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
-        """Cut heat to what the store allows, integrate half an hour,
-        drain, then draw the next weather.
+        """Limit heat to what the store allows, integrate half an hour, and sample weather.
+
+        The root zone drains at the end of the half hour.
         """
         house, equipment, air = state.house, state.equipment, state.house.air
-        dosing = jnp.where(co2_ppm(air.co2, air.temperature) < INTERLOCK, action[2], 0.0)
+        dosing = jnp.where(co2_ppm(air.co2, air.temperature) < MAX_DOSING_CO2, action[2], 0.0)
         requested = Devices(action[3], action[4], action[5], action[6])
         stored = heat_store.pass_time(
             equipment.heat,
@@ -293,27 +297,30 @@ class TomatoHighTech(Tomato):
         devices = requested._replace(boiler=stored.charged * (1 / self.device_limits.boiler))
         controls, units = actuators(applied, self.limits), self.in_units(devices)
         setting = Setting(*controls, units.screen, units.lamps, units.irrigation)
-        now = Climate(air, equipment.nodes, house.crop, house.harvest, equipment.water)
-        then = high_tech_glasshouse.step(
-            now, setting, state.outside, params.house, params.variety, self.climate.mean, STEP
+        climate = Climate(air, equipment.nodes, house.crop, house.harvest, equipment.water)
+        next_climate = high_tech_glasshouse.step(
+            climate, setting, state.outside, params.house, params.variety, self.climate.mean, STEP
         )
-        root = root_zone.drained(then.water)
+        root = root_zone.drain(next_climate.water)
         used = Used(
-            equipment.used.heat + (1 / KWH) * left_store(equipment.heat, stored.heat, units.boiler),
+            equipment.used.heat
+            + (1 / KWH) * heat_from_store(equipment.heat, stored.heat, units.boiler),
             equipment.used.electricity + (STEP / KWH) * units.lamps,
             equipment.used.water + STEP * units.irrigation,
-            equipment.used.co2 + (1e-6 * STEP) * bought(controls.co2, units.boiler),
+            equipment.used.co2 + (1e-6 * STEP) * bought_co2(controls.co2, units.boiler),
         )
         steps = state.steps + 1
         sky = next_sky(self.climate, state.sky, self.normal(key, 5), STEP)
         return state._replace(
-            house=House(then.air, then.crop, then.harvest),
+            house=House(next_climate.air, next_climate.crop, next_climate.harvest),
             applied=applied,
             sky=sky,
-            outside=self.outside(params, sky, steps),
+            outside=self.weather_outside(params, sky, steps),
             steps=steps,
-            violation=state.violation + violation(then.air, self.bounds),
-            equipment=Equipment(then.nodes, stored.heat, root.water, root.drain, devices, used),
+            violation=state.violation + violation(next_climate.air, self.bounds),
+            equipment=Equipment(
+                next_climate.nodes, stored.heat, root.water, root.drain, devices, used
+            ),
         )
 
     def in_units(self, devices: Devices) -> Devices:
@@ -379,12 +386,12 @@ class TomatoHighTech(Tomato):
         utilities = self.utilities_at(params, state.steps)
         weight = self.own_constants.weight
         devices, equipment = self.in_units(next_state.equipment.applied), next_state.equipment
-        store_heat = left_store(state.equipment.heat, equipment.heat, devices.boiler)
-        co2 = bought(self.limits.co2 * next_state.applied.co2, devices.boiler)
-        after, before = next_state.house, state.house
-        hanging = jnp.where(lost(after.air), 0.0, after.crop.fruit)
+        store_heat = heat_from_store(state.equipment.heat, equipment.heat, devices.boiler)
+        co2 = bought_co2(self.limits.co2 * next_state.applied.co2, devices.boiler)
+        next_house, house = next_state.house, state.house
+        hanging = jnp.where(is_crop_lost(next_house.air), 0.0, next_house.crop.fruit)
         gained = prices.tomato * (
-            FRESH * (hanging - before.crop.fruit + (after.harvest - before.harvest))
+            FRESH * (hanging - house.crop.fruit + (next_house.harvest - house.harvest))
         )
         return (
             weight("tomato") * gained
@@ -392,7 +399,7 @@ class TomatoHighTech(Tomato):
             - weight("co2") * ((1e-6 * STEP) * prices.co2 * co2)
             - weight("electricity") * ((STEP / KWH) * utilities.electricity * devices.lamps)
             - weight("water") * ((1e-3 * STEP) * utilities.water * devices.irrigation)
-            - weight("violation") * violation(after.air, self.bounds)
+            - weight("violation") * violation(next_house.air, self.bounds)
         )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
@@ -442,15 +449,17 @@ class TomatoHighTech(Tomato):
         )
 
 
-def left_store(before: Scalar, after: Scalar, charged: Scalar) -> Scalar:
-    """Return the heat that left the store in a step,
-    J/m2, from its heat, J/m2, and the charge, W/m2.
+def heat_from_store(first_heat: Scalar, last_heat: Scalar, charge: Scalar) -> Scalar:
+    """Return the heat that left the store in a step, J/m2.
+
+    The store's heat is in J/m2, and ``charge`` in W/m2.
     """
-    return STEP * charged - (after - before)
+    return STEP * charge - (last_heat - first_heat)
 
 
-def bought(dosed: Scalar, burnt: Scalar) -> Scalar:
-    """Return the carbon dioxide that flue gas does not give,
-    mg/(m2 s); ``burnt``: heat of the boiler, W/m2.
+def bought_co2(dosed: Scalar, burnt: Scalar) -> Scalar:
+    """Return the carbon dioxide that flue gas does not give, mg/(m2 s).
+
+    ``burnt`` is the heat of the boiler, W/m2.
     """
-    return jnp.maximum(0.0, dosed - FLUE * burnt)
+    return jnp.maximum(0.0, dosed - FLUE_CO2 * burnt)

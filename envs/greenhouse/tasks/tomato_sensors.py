@@ -1,5 +1,6 @@
-"""Sensors of the tomato task: what they measure,
-in which ranges, and how those of the air inside may fail.
+"""Sensors of the tomato task: what they measure, in which ranges, and how they may fail.
+
+Only sensors of the air inside fail.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from ..physics.glasshouse import Air, Scalar, co2_ppm, saturated
+from ..physics.glasshouse import Air, Scalar, co2_ppm, saturation_pressure
 from ..physics.tomato_crop import GENERATIVE
 
 MEASURED = (
@@ -28,8 +29,6 @@ MEASURED = (
 """Name, meaning, unit and scale of each measurement, and the range of its sensor."""
 SCALES = tuple(float(row[3]) for row in MEASURED)
 SENSORS = tuple((float(row[4]), float(row[5])) for row in MEASURED)
-INSIDE = 4
-"""Position of the three readings of the air inside"""
 ENTRIES = (
     *(row[0] for row in MEASURED),
     "last_heating",
@@ -46,11 +45,14 @@ ENTRIES = (
 )
 """Names of the entries of an observation, in order"""
 POSITION = {name: position for position, name in enumerate(ENTRIES)}
+INSIDE = POSITION["temperature"]
+"""Position of the three readings of the air inside, in the order of :class:`Readings`"""
 
 
 class Readings(NamedTuple):
-    """Temperature, carbon dioxide and relative humidity inside,
-    or something for each of their sensors.
+    """Values for the three sensors inside: temperature, carbon dioxide and relative humidity.
+
+    They are readings, or anything else that each sensor has one of.
     """
 
     temperature: Scalar
@@ -62,9 +64,7 @@ class Readings(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Failure of a sensor: from one step to another it sends nothing,
-    repeats its last reading, or drifts.
-    """
+    """Failure of a sensor for some steps: it is silent, repeats its last reading, or drifts."""
 
     begin: Scalar
     """int32: first step"""
@@ -86,7 +86,7 @@ def measure(air: Air) -> Readings:
 
 def relative_humidity(vapour: Scalar, temperature: Scalar) -> Scalar:
     """Return relative humidity in per cent, at most 100: a hygrometer shows no more."""
-    return jnp.minimum(100.0, 100.0 * vapour / saturated(temperature))
+    return jnp.minimum(100.0, 100.0 * vapour / saturation_pressure(temperature))
 
 
 def read(observation: Scalar, name: str) -> Scalar:

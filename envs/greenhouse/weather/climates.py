@@ -1,5 +1,7 @@
-"""Synthetic weather of several climates: sun by geometry;
-fair and unsettled spells, clouds, warmth and wind by chance.
+"""Synthetic weather of several climates.
+
+The sun follows from geometry; spells of fair and unsettled weather, clouds, warmth and wind are
+random.
 
 As in ``maritime.py``, whose formulas of radiation, temperature and dew point hold here too, with
 three additions:
@@ -44,9 +46,11 @@ Scalar = Any
 
 CLOUD_SPREAD = 1.2
 """Standard deviation of the logit of cloud cover within a spell"""
-WIND_SPREAD, WIND_MEMORY = 0.45, 8 * HOUR
-"""Standard deviation of the logarithm of the wind within a spell; s"""
-STRONGEST_WIND = 18.0
+WIND_SPREAD = 0.45
+"""Standard deviation of the logarithm of the wind within a spell"""
+WIND_MEMORY = 8 * HOUR
+"""s: time in which the correlation of the wind falls to 1 / e"""
+MAX_WIND = 18.0
 """m/s"""
 
 
@@ -72,7 +76,7 @@ class Climate(NamedTuple):
     """m/s: medians"""
 
     @property
-    def often(self) -> float:
+    def unsettled_part(self) -> float:
         """Part of the time that is unsettled."""
         return self.unsettled / (self.fair + self.unsettled)
 
@@ -116,7 +120,7 @@ class Conditions(NamedTuple):
 
 def first_sky(climate: Climate, noise: Any) -> Sky:
     """Return a sky of the stationary distribution, from five standard normal numbers."""
-    return Sky(noise[0], noise[1], noise[2], noise[3], noise[4] < _quantile(climate.often))
+    return Sky(noise[0], noise[1], noise[2], noise[3], noise[4] < _quantile(climate.unsettled_part))
 
 
 def next_sky(climate: Climate, sky: Sky, noise: Any, duration: float) -> Sky:
@@ -127,8 +131,8 @@ def next_sky(climate: Climate, sky: Sky, noise: Any, duration: float) -> Sky:
         persistence = math.exp(-duration / memory)
         following.append(persistence * now + math.sqrt(1 - persistence * persistence) * fresh)
     forgotten = 1 - climate.memory(duration)
-    begins = _quantile(forgotten * climate.often)
-    goes_on = _quantile(1 - forgotten * (1 - climate.often))
+    begins = _quantile(forgotten * climate.unsettled_part)
+    goes_on = _quantile(1 - forgotten * (1 - climate.unsettled_part))
     cloud, spell, dryness, wind = following
     return Sky(cloud, spell, dryness, wind, noise[4] < jnp.where(sky.unsettled, goes_on, begins))
 
@@ -156,7 +160,7 @@ def conditions(climate: Climate, site: Site, sky: Sky, time: Scalar) -> Conditio
         temperature, mean - climate.dryness * jnp.exp(DRYNESS_SPREAD * sky.dryness)
     )
     median = jnp.where(sky.unsettled, climate.unsettled_wind, climate.fair_wind)
-    wind = jnp.minimum(STRONGEST_WIND, median * jnp.exp(WIND_SPREAD * sky.wind))
+    wind = jnp.minimum(MAX_WIND, median * jnp.exp(WIND_SPREAD * sky.wind))
     return Conditions(radiation, temperature, dew_point, wind)
 
 

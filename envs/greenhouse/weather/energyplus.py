@@ -1,5 +1,6 @@
-"""Weather of EnergyPlus files (``.epw``),
-the form in which typical years of most cities of the world can be had.
+"""Weather from EnergyPlus files (``.epw``).
+
+Typical years of most cities of the world are available in this form.
 
 Source: EnergyPlus Auxiliary Programs, "EnergyPlus Weather File (EPW) Data Dictionary". Eight rows
 of header, then a row for each hour. Hour 1 ends at 01:00. Temperature, humidity and wind are those
@@ -21,12 +22,17 @@ from rlbench_suite.contexts.time_series import LONGEST, Column
 
 from .maritime import HOUR
 
-HEADER = 8
-"""rows"""
-MONTH_FIELD, DAY_FIELD, HOUR_FIELD, HOURS = 1, 2, 3, 24
-COMMON, LEAP = 2001, 2000
-"""A year without 29 February, and one with it"""
-SATURATED = 100.0
+HEADER_ROWS = 8
+MONTH_FIELD = 1
+DAY_FIELD = 2
+HOUR_FIELD = 3
+"""Positions of month, day and hour in a row"""
+HOURS_PER_DAY = 24
+COMMON_YEAR = 2001
+"""A year without 29 February"""
+LEAP_YEAR = 2000
+"""A year with 29 February"""
+SATURATION_HUMIDITY = 100.0
 """%"""
 
 
@@ -46,8 +52,8 @@ FIELDS = {
     "humidity": Field("relative humidity", 8, 999.0),
     "wind": Field("wind speed", 21, 999.0),
 }
-LAST = max(field.column for field in FIELDS.values())
-WETTEST = 110.0
+LAST_FIELD = max(field.column for field in FIELDS.values())
+MAX_FILE_HUMIDITY = 110.0
 """%: largest humidity of a file, of air with fog, which counts as saturated"""
 
 
@@ -74,19 +80,20 @@ def read_energyplus(path: Path, columns: Mapping[str, Column]) -> dict[str, np.n
         )
     if text.count("\n") > LONGEST:  # counted before a small file becomes many small lists
         raise ValueError(f"it has more than {LONGEST:,} rows")
-    rows = [line.split(",", LAST + 1) for line in text.split("\n")[HEADER:]]
+    rows = [line.split(",", LAST_FIELD + 1) for line in text.split("\n")[HEADER_ROWS:]]
     if not rows:
-        raise ValueError(f"it has no rows after the {HEADER} of the header")
+        raise ValueError(f"it has no rows after the {HEADER_ROWS} of the header")
     for number, row in enumerate(rows):
-        if len(row) <= LAST:
+        if len(row) <= LAST_FIELD:
             raise ValueError(
-                f"row {HEADER + number + 1} has {len(row)} fields, of at least {LAST + 1}"
+                f"row {HEADER_ROWS + number + 1} has {len(row)} fields, "
+                f"of at least {LAST_FIELD + 1}"
             )
-        hour = number % HOURS + 1
+        hour = number % HOURS_PER_DAY + 1
         if row[HOUR_FIELD].strip() != str(hour):
             text_of_hour = row[HOUR_FIELD][:20]
             raise ValueError(
-                f"row {HEADER + number + 1} of an hourly file is of hour {hour}, got "
+                f"row {HEADER_ROWS + number + 1} of an hourly file is of hour {hour}, got "
                 f"{text_of_hour!r}"
             )
     _refuse_gaps([(row[MONTH_FIELD].strip(), row[DAY_FIELD].strip()) for row in rows])
@@ -103,19 +110,20 @@ def read_energyplus(path: Path, columns: Mapping[str, Column]) -> dict[str, np.n
 def _refuse_gaps(dates: list[tuple[str, str]]) -> None:
     """Raise a ValueError unless each day follows the one before."""
     days, following = [], []
-    for number, texts in enumerate(dates[::HOURS]):
+    for number, texts in enumerate(dates[::HOURS_PER_DAY]):
         try:
             month, day = (read_integer(text) for text in texts)
             following.append([_day_after(year, month, day) for year in _years(month, day)])
         except (ValueError, OverflowError):
             date = "-".join(text[:20] for text in texts)
             raise ValueError(
-                f"month and day of row {HEADER + HOURS * number + 1} are no date: {date!r}"
+                f"month and day of row {HEADER_ROWS + HOURS_PER_DAY * number + 1} "
+                f"are no date: {date!r}"
             ) from None
         days.append((month, day))
     for number, (next_dates, after) in enumerate(zip(following, days[1:], strict=False)):
         if after not in next_dates:
-            row = HEADER + HOURS * (number + 1) + 1
+            row = HEADER_ROWS + HOURS_PER_DAY * (number + 1) + 1
             expected = " or ".join(sorted({f"{m}-{d}" for m, d in next_dates}))
             raise ValueError(
                 f"row {row} should begin the day (month-day) {expected}, got {after[0]}-{after[1]}"
@@ -123,12 +131,12 @@ def _refuse_gaps(dates: list[tuple[str, str]]) -> None:
 
 
 def _years(month: int, day: int) -> tuple[int, ...]:
-    return (LEAP,) if (month, day) == (2, 29) else (COMMON, LEAP)
+    return (LEAP_YEAR,) if (month, day) == (2, 29) else (COMMON_YEAR, LEAP_YEAR)
 
 
 def _day_after(year: int, month: int, day: int) -> tuple[int, int]:
-    after = date(year, month, day) + timedelta(days=1)
-    return after.month, after.day
+    next_day = date(year, month, day) + timedelta(days=1)
+    return next_day.month, next_day.day
 
 
 def _numbers(rows: list[list[str]], field: Field, column: Column) -> np.ndarray:
@@ -138,9 +146,12 @@ def _numbers(rows: list[list[str]], field: Field, column: Column) -> np.ndarray:
         ValueError: one is missing, no number, or out of range.
     """
     values = np.empty(len(rows))
-    maximum = WETTEST if column.name == "humidity" else column.maximum
+    maximum = MAX_FILE_HUMIDITY if column.name == "humidity" else column.maximum
     for number, row in enumerate(rows):
-        where, text = f"the {field.name} of row {HEADER + number + 1}", row[field.column].strip()
+        where, text = (
+            f"the {field.name} of row {HEADER_ROWS + number + 1}",
+            row[field.column].strip(),
+        )
         try:
             values[number] = read_real(text)
         except ValueError:
@@ -152,4 +163,4 @@ def _numbers(rows: list[list[str]], field: Field, column: Column) -> np.ndarray:
                 f"{where} must be from {column.minimum:g} to {maximum:g} {column.unit}, got "
                 f"{text[:20]}"
             )
-    return np.minimum(values, SATURATED) if column.name == "humidity" else values
+    return np.minimum(values, SATURATION_HUMIDITY) if column.name == "humidity" else values

@@ -1,5 +1,6 @@
-"""Synthetic weather of a temperate maritime climate:
-sun by geometry, clouds, warmth and dryness by chance.
+"""Synthetic weather of a temperate maritime climate.
+
+The sun follows from geometry; clouds, warmth and dryness are random.
 
 Radiation: the sun's elevation follows from latitude, declination (Cooper 1969,
 doi:10.1016/0038-092X(69)90047-4) and true solar time. Radiation is 910 sin(elevation) - 30 W/m2
@@ -24,7 +25,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from ..physics.van_henten import Weather, co2_density, saturated_air
+from ..physics.van_henten import Weather, co2_density, saturation_density
 
 Scalar = Any
 
@@ -33,20 +34,33 @@ YEAR = 365.0
 """days"""
 OUTSIDE_CO2 = 420.0
 """ppm"""
-CLOUD_MEMORY, SPELL_MEMORY, DRYNESS_MEMORY = 12 * HOUR, 96 * HOUR, 24 * HOUR
+CLOUD_MEMORY = 12 * HOUR
+SPELL_MEMORY = 96 * HOUR
+DRYNESS_MEMORY = 24 * HOUR
 """s: times in which the correlation falls to 1 / e."""
 CLOUD_SPREAD = 2.0
-"""Standard deviation of the logit of cloud cover:
-clear and overcast skies are more frequent than broken ones.
+"""Standard deviation of the logit of cloud cover.
+
+It makes clear and overcast skies more frequent than broken ones.
 """
-YEARLY_MEAN, YEARLY_SWING, COLDEST_DAY = 10.1, 7.4, 20.0
-"""degC, K, day of the year"""
+YEARLY_MEAN = 10.1
+"""degC"""
+YEARLY_SWING = 7.4
+"""K: half the range of the year's course"""
+COLDEST_DAY = 20.0
+"""Day of the year"""
 SPELL = 3.0
 """K: standard deviation of the daily mean from its season's."""
-CLEAR_DAY_SWING, CLOUDED_PART, WARMEST_HOUR = 5.5, 0.65, 15.0
-"""K: half the range of a clear day; fraction of it that full cover takes away; h."""
-DEW_POINT_DEPRESSION, DRYNESS_SPREAD = 4.0, 0.5
-"""K: median difference of the daily mean and the dew point; standard deviation of its logarithm."""
+CLEAR_DAY_SWING = 5.5
+"""K: half the range of a clear day"""
+CLOUDED_PART = 0.65
+"""Fraction of that range that full cover takes away"""
+WARMEST_HOUR = 15.0
+"""h"""
+DEW_POINT_DEPRESSION = 4.0
+"""K: median difference of the daily mean and the dew point"""
+DRYNESS_SPREAD = 0.5
+"""Standard deviation of the logarithm of that difference"""
 
 
 class Site(NamedTuple):
@@ -116,5 +130,5 @@ def weather(site: Site, sky: Sky, time: Scalar) -> Weather:
         temperature, mean - DEW_POINT_DEPRESSION * jnp.exp(DRYNESS_SPREAD * sky.dryness)
     )
     return Weather(
-        radiation, co2_density(OUTSIDE_CO2, temperature), temperature, saturated_air(dew_point)
+        radiation, co2_density(OUTSIDE_CO2, temperature), temperature, saturation_density(dew_point)
     )

@@ -1,5 +1,6 @@
-"""Records of weather and prices that a context
-of one's own gives a greenhouse in place of drawn ones.
+"""Records of weather and prices that a user's context gives a greenhouse.
+
+They take the place of sampled ones.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Records:
             (len(column) for column in (*self.weather.values(), *self.prices.values())), default=0
         )
 
-    def dearest(self, good: str) -> float:
+    def highest_price(self, good: str) -> float:
         """Return the largest size of a price, recorded or drawn."""
         if good in self.prices:
             return float(np.abs(self.prices[good]).max())
@@ -106,30 +107,34 @@ class Records:
         return good in self.prices and bool(self.prices[good].min() < 0)
 
     def price_scales(self, goods: Sequence[str], usual: Sequence[float]) -> list[float]:
-        """Return scales of the prices in observations,
-        from the usual ones, so that no price shows above 2.
+        """Return scales of the prices in observations.
+
+        They are the usual scales, raised so that no price shows above 2.
         """
         return [
-            max(scale, 0.51 * self.dearest(good)) for good, scale in zip(goods, usual, strict=True)
+            max(scale, 0.51 * self.highest_price(good))
+            for good, scale in zip(goods, usual, strict=True)
         ]
 
     def begin(
         self, unit: Scalar, split: jax.Array, season: int, dtype: Any
     ) -> tuple[Scalar, Scalar]:
-        """Draw where a season of so many steps begins:
-        the row, at a midnight, and its day of the year.
+        """Sample where a season of so many steps begins.
+
+        Return the record's row, at a midnight, and its day of the year.
         """
         row = begin_in_record(unit, split, self.rows, season + 1, every=DAY)
         return row, jnp.mod(
             self.own_constants.value("first_day") + (row // DAY).astype(dtype), YEAR
         )
 
-    def prices_at(self, sampled: Prices, first: Scalar | None, steps: Scalar) -> Prices:
-        """Return the prices after some steps of a season that begins at a row:
-        drawn ones where none are recorded.
+    def prices_at(self, sampled: Prices, first_row: Scalar | None, steps: Scalar) -> Prices:
+        """Return the prices some steps into a season that begins at a row.
+
+        They are the sampled ones where none are recorded.
         """
         recorded = {name: self.prices[name] for name in sampled._fields if name in self.prices}
-        return sampled._replace(**self.at(recorded, first + steps)) if recorded else sampled
+        return sampled._replace(**self.at(recorded, first_row + steps)) if recorded else sampled
 
     @staticmethod
     def at(columns: dict[str, np.ndarray], row: Scalar) -> dict[str, Scalar]:

@@ -43,7 +43,7 @@ from rlbench_suite.core.task import Task
 
 from ..machines.frames import Scalar, Values
 from ..parts.instruments import EncoderAndNoise, NoisyInstruments
-from ..parts.load import Profile
+from ..parts.load_part import Profile
 from ..plants.three_phase import Synchronous
 from ..tasks.drive import Drive, Params, State
 
@@ -52,10 +52,11 @@ POSITION_PERIODS = 50.0
 LEARNING = 0.05
 """Part of an error that the integrators of voltage add in each period."""
 SPEED_PERIODS = 10.0
-"""Continuous periods in which the speed loop removes an error,
-as far as the torque reaches; its integrator takes ten times longer.
+"""Number of continuous periods in which the speed loop removes an error, if the torque suffices.
+
+Its integrator takes ten times as long.
 """
-LACKING = 0.01
+MAX_LACK = 0.01
 """Lack of voltage, in parts of a converter's largest, above which the integrators stop.
 
 The remaining error then says nothing about the machine, and an integrator that added it would wind
@@ -82,7 +83,7 @@ def learn(integrals: Values, changing: Values, lacking: Values) -> Values:
             voltage.
     """
     return tuple(
-        integral + LEARNING * jnp.where(jnp.abs(lack) < LACKING, change, 0.0)
+        integral + LEARNING * jnp.where(jnp.abs(lack) < MAX_LACK, change, 0.0)
         for integral, change, lack in zip(integrals, changing, lacking, strict=False)
     )
 
@@ -102,11 +103,14 @@ class Cascade(eqx.Module):
         """
         if not isinstance(task, Drive):
             raise TypeError(f"Cascade controls drives, got {type(task).__name__}.")
-        return (ObservingCascade if isinstance(task.instruments, NoisyInstruments) else cls)(task)
+        if isinstance(task.instruments, NoisyInstruments):
+            return ObservingCascade(task)
+        return cls(task)
 
     def initial(self, params: Params) -> Any:
-        """Begin with integrators at zero, but the torque's
-        at the data sheet's friction at this speed.
+        """Begin with the current integrators at zero.
+
+        The torque's begins at the data sheet's friction at this speed.
         """
         task, zero = self.task, jnp.zeros_like(params.speed)
         friction = zero
@@ -127,25 +131,27 @@ class Cascade(eqx.Module):
         return jnp.stack(action), Memory(voltage, torque)
 
     def _state_ahead(self, state: State, waiting: Any) -> State:
-        """Return the state that the voltage will meet:
-        with a delay, one period ahead by the data sheet.
+        """Return the state that the voltage will meet.
+
+        With a delay it is one period ahead, as the data sheet predicts it.
         """
         return self._ahead(state, waiting) if self.task.delayed else state
 
     def _ahead(self, state: State, applied: Any) -> State:
-        """Return currents and angle one period later by the data sheet;
-        ``applied``: voltages, or a switch state.
+        """Return currents and angle one period later by the data sheet.
+
+        ``applied`` are voltages, or a switch state.
         """
         task = self.task
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
         voltage = task.actuator.voltage(applied, state.electrical, state.angle)
-        ahead = task.machine_after(
+        next_electrical = task.machine_after(
             state.electrical, state.speed, self._from_link(voltage, state), nominal
         )
         angle = state.angle
         if task.angle.is_shown and task.kind != "position":
             angle = angle + task.plant.pole_pairs * task.period * state.speed
-        return state._replace(electrical=ahead, angle=angle)
+        return state._replace(electrical=next_electrical, angle=angle)
 
     def _from_link(self, voltage: Any, state: State) -> Any:
         """Scale a voltage on a nominal link, V, with the link's own."""
@@ -157,10 +163,10 @@ class Cascade(eqx.Module):
         task = self.task
         if task.kind == "current":
             return state.setpoint, integral
-        setpoint, value = state.setpoint[0], task.controlled(state, params)[0]
+        setpoint, value = state.setpoint[0], task.controlled_values(state, params)[0]
         if task.kind == "torque":
-            off = value - task.plant.nominal.torque(state.electrical)
-            return self._for_torque(setpoint - off, state), integral
+            torque_error = value - task.plant.nominal.torque(state.electrical)
+            return self._for_torque(setpoint - torque_error, state), integral
         inertia = 1.5 * task.plant.nominal.inertia  # a load of half the rotor's inertia
         gain = inertia / (SPEED_PERIODS * task.goal.period)
         learning = 0.1 / SPEED_PERIODS * (task.period / task.goal.period)
@@ -175,8 +181,8 @@ class Cascade(eqx.Module):
         requested = gain * (setpoint - value) + integral
         low, high = task.plant.speed_torques(state.electrical) or (bounds.low[0], bounds.high[0])
         torque = jnp.clip(requested, low, high)
-        within = (requested > low) & (requested < high)
-        integral = integral + jnp.where(within, learning * gain * (setpoint - value), 0.0)
+        is_within = (requested > low) & (requested < high)
+        integral = integral + jnp.where(is_within, learning * gain * (setpoint - value), 0.0)
         return self._for_torque(torque, state), integral
 
     def _for_torque(self, torque: Scalar, state: State) -> Values:
@@ -186,11 +192,12 @@ class Cascade(eqx.Module):
     def _voltages(
         self, goal_currents: Values, integrals: Values, state: State, measured_state: State
     ) -> tuple[Values, Values]:
-        """Return the action at a state,
-        and the integrators' next values from the present measurements.
+        """Return the action at a state, and the integrators' next values.
+
+        The integrators follow the present measurements.
         """
         plant = self.task.plant
-        currents = self._measured(state)
+        currents = self._measured_currents(state)
         errors = tuple(w - i for w, i in zip(goal_currents, currents, strict=False))
         # A voltage without a current of its own has no error and no integral.
         integral = (*integrals, *[0.0] * (plant.inputs - len(integrals)))
@@ -198,26 +205,27 @@ class Cascade(eqx.Module):
             resistance * current
             for resistance, current in zip(plant.resistances(), currents, strict=True)
         ]
-        induced = plant.induced(state.electrical, state.speed)
+        induced = plant.induced_voltages(state.electrical, state.speed)
         holding = tuple(
             r + i + learnt for r, i, learnt in zip(resistive, induced, integral, strict=True)
         )
-        changes = plant.changing(errors, self.task.period, state.speed)
-        changing = self._together(changes, holding)
+        changes = plant.changing_voltages(errors, self.task.period, state.speed)
+        changing = self._limit_changes(changes, holding)
         units = self._from_link(plant.units, state)
         shares = tuple(
             jnp.clip((holding_voltage + change) * (1 / unit), -3, 3)
             for holding_voltage, change, unit in zip(holding, changing, units, strict=True)
         )
-        action = tuple(jnp.clip(share, -1, 1) for share in plant.within_reach(shares))
-        if (
-            self.task.delayed
-        ):  # a prediction hides the unknown part, which the integrators are to learn
+        action = tuple(jnp.clip(share, -1, 1) for share in plant.limit_action(shares))
+        if self.task.delayed:
+            # A prediction hides the unknown part, which the integrators are to learn.
+            present_currents = self._measured_currents(measured_state)
             errors = tuple(
-                w - i for w, i in zip(goal_currents, self._measured(measured_state), strict=False)
+                goal - present
+                for goal, present in zip(goal_currents, present_currents, strict=False)
             )
-            changing = self._together(
-                plant.changing(errors, self.task.period, measured_state.speed), holding
+            changing = self._limit_changes(
+                plant.changing_voltages(errors, self.task.period, measured_state.speed), holding
             )
         lacking = tuple(
             (holding_voltage + change_voltage) * (1 / unit) - share
@@ -225,18 +233,17 @@ class Cascade(eqx.Module):
                 holding, changes, units, action, strict=True
             )
         )
-        return action, learn(integrals, changing, plant.waiting(lacking))
+        return action, learn(integrals, changing, plant.lack_per_integrator(lacking))
 
-    def _together(self, changing: Values, holding: Values) -> Values:
+    def _limit_changes(self, changing: Values, holding: Values) -> Values:
         """Return the changing voltages, V, to request besides those that hold the currents."""
-        return self.task.plant.together(changing, holding)
+        return self.task.plant.limit_changes(changing, holding)
 
-    def _measured(self, state: State) -> list[Scalar]:
+    def _measured_currents(self, state: State) -> list[Scalar]:
         """Return the currents of the voltages, A."""
         plant = self.task.plant
         return [
-            value * plant.current_limit
-            for value in plant.measured(state.electrical)[: plant.inputs]
+            value * plant.current_limit for value in plant.measure(state.electrical)[: plant.inputs]
         ]
 
     def _switch_state(self, currents: Values, state: State) -> jax.Array:
@@ -246,11 +253,13 @@ class Cascade(eqx.Module):
         nominal = Params(plant.nominal, None, state.speed, state.speed)
 
         def distance(number: jax.Array) -> Scalar:
-            voltage = self._from_link(plant.switched(number, state.electrical, state.angle), state)
-            ahead = task.machine_after(state.electrical, state.speed, voltage, nominal)
-            total: Scalar = 100.0 * jnp.maximum(plant.length(ahead) - 0.95, 0)
+            voltage = self._from_link(
+                plant.switched_voltage(number, state.electrical, state.angle), state
+            )
+            next_electrical = task.machine_after(state.electrical, state.speed, voltage, nominal)
+            total: Scalar = 100.0 * jnp.maximum(plant.length(next_electrical) - 0.95, 0)
             for value, setpoint, unit in zip(
-                plant.measured(ahead), currents, halving, strict=False
+                plant.measure(next_electrical), currents, halving, strict=False
             ):
                 error = (value * plant.current_limit - setpoint) * (1 / unit)
                 total = total + error * error
@@ -268,8 +277,9 @@ class Observed(NamedTuple):
     torque: Scalar
     """N m, of the load"""
     covariance: Values
-    """Covariance of the errors of speed and load:
-    variance of the first, covariance, variance of the second
+    """Covariance of the errors of speed and load.
+
+    It holds the variance of the speed, the covariance, and the variance of the load.
     """
     state: State
     """Estimate for the step before"""
@@ -292,15 +302,18 @@ class ObservingCascade(Cascade):
 
     LEARNING = 0.02
     """Part of an unexpected change of a current by which the learnt voltages follow."""
-    MISMATCH, UNKNOWN_LOAD = 0.1, 1 / 3
-    """Parts of a step's change of a current, and of a speed, that the data sheet gets wrong."""
+    MISMATCH = 0.1
+    """Part of a step's change of a current that the data sheet gets wrong."""
+    UNKNOWN_LOAD = 1 / 3
+    """Part of a step's change of a speed that the data sheet gets wrong."""
     LOAD = 0.2
-    """Deviation of the load, in parts of the largest torque;
-    within an episode it may change as much again.
+    """Standard deviation of the load, in parts of the largest torque.
+
+    Within an episode it may change as much again.
     """
     POSITION = 0.1
     """Part of an unexpected position by which the estimate follows."""
-    HARDLY = 0.08
+    MIN_TELLING_SPEED = 0.08
     """Speed, in parts of the limit, below which an induced voltage tells little of a flux."""
 
     def initial(self, params: Params) -> Any:
@@ -331,12 +344,14 @@ class ObservingCascade(Cascade):
             covariance,
             measured._replace(electrical=electrical, speed=speed, angle=angle),
         )
-        first = memory.voltage, memory.torque, memory.covariance, measured
+        first_memory = memory.voltage, memory.torque, memory.covariance, measured
         learnt, load, covariance, state = jax.tree.map(
-            lambda a, b: jnp.where(started, a, b), observed, first
+            lambda a, b: jnp.where(started, a, b), observed, first_memory
         )
         nominal = Params(task.plant.nominal, None, state.speed, state.speed)
-        state_ahead = self._state_ahead(state, self._less(state.memories.waiting, learnt, state))
+        state_ahead = self._state_ahead(
+            state, self._subtract_learnt(state.memories.waiting, learnt, state)
+        )
         if task.kind == "torque":
             state_ahead = state_ahead._replace(
                 setpoint=(state_ahead.setpoint[0] - self._unknown_torque(learnt, state),)
@@ -349,19 +364,21 @@ class ObservingCascade(Cascade):
         return action, Observed(learnt, load, covariance, state, memory.steps + 1)
 
     def _unknown_torque(self, learnt: Values, state: State) -> Scalar:
-        """Return the torque, N m, beyond the data sheet's:
-        the learnt voltages' power by the speed.
+        """Return the torque beyond the data sheet's, N m.
+
+        It is the power of the learnt voltages divided by the speed.
         """
         plant = self.task.plant
         if self.task.finite or not isinstance(plant, Synchronous):
             return 0.0 * state.speed
         power = 1.5 * (learnt[0] * state.electrical.d + learnt[1] * state.electrical.q)
-        hardly = self.HARDLY * plant.speed_limit
+        hardly = self.MIN_TELLING_SPEED * plant.speed_limit
         return power * state.speed / (state.speed * state.speed + hardly * hardly)
 
-    def _less(self, applied: Any, learnt: Values, state: State) -> Any:
-        """Subtract what holding the currents needs more
-        than the data sheet says from applied voltages.
+    def _subtract_learnt(self, applied: Any, learnt: Values, state: State) -> Any:
+        """Subtract the learnt voltages from the applied ones.
+
+        They are what holding the currents needs more than the data sheet says.
         """
         if self.task.finite or applied == ():
             return applied
@@ -374,16 +391,14 @@ class ObservingCascade(Cascade):
 
     @property
     def _current_gain(self) -> float:
-        """Part of the difference between measured
-        and predicted currents that corrects the prediction.
-        """
+        """Part of the error of predicted currents that corrects the prediction."""
         plant = self.task.plant
-        moved = max(
+        current_rate = max(
             unit / inductance
             for unit, inductance in zip(plant.units, plant.inductances(), strict=False)
         )
         return _gain(
-            self.MISMATCH * moved * self.task.period / plant.current_limit, self._deviation
+            self.MISMATCH * current_rate * self.task.period / plant.current_limit, self._deviation
         )
 
     @property
@@ -406,19 +421,21 @@ class ObservingCascade(Cascade):
     def _observe_currents(self, memory: Observed, measured_state: State) -> tuple[Values, Any]:
         """Return the learnt voltages, and the electrical state."""
         task, plant, previous, gain = self.task, self.task.plant, memory.state, self._current_gain
-        applied = self._less(task.actuator.choice(measured_state.applied), memory.voltage, previous)
-        measured = plant.measured(measured_state.electrical)
-        expected = plant.measured(self._ahead(previous, applied).electrical)
-        off = tuple(s - e for s, e in zip(measured, expected, strict=True))
+        applied = self._subtract_learnt(
+            task.actuator.choice(measured_state.applied), memory.voltage, previous
+        )
+        measured = plant.measure(measured_state.electrical)
+        expected = plant.measure(self._ahead(previous, applied).electrical)
+        errors = tuple(s - e for s, e in zip(measured, expected, strict=True))
         electrical = plant.electrical_of(
-            tuple(e + gain * o for e, o in zip(expected, off, strict=True)),
+            tuple(e + gain * o for e, o in zip(expected, errors, strict=True)),
             plant.directions(measured_state.electrical, measured_state.angle),
         )
-        amperes = tuple(o * plant.current_limit for o in off[: len(plant.currents)])
-        changing = plant.changing(amperes, task.period, measured_state.speed)
+        amperes = tuple(o * plant.current_limit for o in errors[: len(plant.currents)])
+        changing = plant.changing_voltages(amperes, task.period, measured_state.speed)
         rate = self.LEARNING * gain
         learnt = tuple(
-            volts - rate * more for volts, more in zip(memory.voltage, changing, strict=False)
+            volts - rate * change for volts, change in zip(memory.voltage, changing, strict=False)
         )
         return learnt, electrical
 
@@ -430,20 +447,35 @@ class ObservingCascade(Cascade):
         unknown = self.UNKNOWN_LOAD * per * max_torque
         if isinstance(task.load, Profile):
             unknown = task.period * task.design.steady_acceleration
-        pushed = per * (plant.nominal.torque(previous.electrical) - memory.torque)
-        first, joint, second = memory.covariance
-        first = first - 2 * per * joint + per * per * second + unknown**2
-        joint = joint - per * second
-        second = second + (self.LOAD * max_torque) ** 2 * (1 / task.card.horizon)
-        share = 1 / (first + self._speed_noise**2)
-        off, gain, load_gain = measured - (previous.speed + pushed), first * share, joint * share
-        covariance = (1 - gain) * first, (1 - gain) * joint, second - load_gain * joint
-        return previous.speed + pushed + gain * off, memory.torque + load_gain * off, covariance
+        speed_change = per * (plant.nominal.torque(previous.electrical) - memory.torque)
+        speed_variance, cross_variance, load_variance = memory.covariance
+        speed_variance = (
+            speed_variance - 2 * per * cross_variance + per * per * load_variance + unknown**2
+        )
+        cross_variance = cross_variance - per * load_variance
+        load_variance = load_variance + (self.LOAD * max_torque) ** 2 * (1 / task.card.horizon)
+        share = 1 / (speed_variance + self._speed_noise**2)
+        speed_error, gain, load_gain = (
+            measured - (previous.speed + speed_change),
+            speed_variance * share,
+            cross_variance * share,
+        )
+        covariance = (
+            (1 - gain) * speed_variance,
+            (1 - gain) * cross_variance,
+            load_variance - load_gain * cross_variance,
+        )
+        return (
+            previous.speed + speed_change + gain * speed_error,
+            memory.torque + load_gain * speed_error,
+            covariance,
+        )
 
 
 def _gain(change: float, noise: float) -> float:
-    """Return a Kalman filter's constant gain for a value
-    that moves unpredictably by ``change`` a step.
+    """Return a Kalman filter's constant gain.
+
+    The filtered value moves unpredictably by ``change`` a step.
     """
     ratio = change / noise
     return 0.5 * ratio * (math.sqrt(ratio * ratio + 4) - ratio)

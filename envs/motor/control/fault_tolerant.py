@@ -1,5 +1,6 @@
-"""The reference player of a machine with a breaking phase:
-deadbeat currents, then also a neutral current.
+"""The reference player of a machine with a breaking phase.
+
+It controls the currents deadbeat, and once a phase breaks also a neutral current.
 
 * torque: maximum torque per ampere, corrected by the measured torque, as in ``cascade.py``;
 * currents: each of d, q and zero reaches its set point in one period, on the machine of the data
@@ -28,18 +29,16 @@ from ..machines.frames import DQ, Phases, Scalar, inverse_clarke, inverse_park
 from ..machines.open_phase import Currents
 from ..tasks.faulty import FaultyDrive, phases_of
 
-REQUESTED, CARRIED = 15.0, 3.0
-"""Currents, A. A phase is suspected if more
-than the first is requested and it carries less than the second.
-"""
-STEPS = 5.0
+MIN_REQUESTED_CURRENT = 15.0
+"""A: a phase is suspected only while more than this is requested of it."""
+MAX_CARRIED_CURRENT = 3.0
+"""A: it is suspected if it then carries less than this."""
+SUSPICION_STEPS = 5.0
 """Number of consecutive steps of suspicion after which a phase is taken to be open."""
 
 
 class Suspicion(NamedTuple):
-    """Memory: the requested currents, A,
-    and the number of steps for which each phase has been suspected.
-    """
+    """Requested currents, A, and the number of steps for which each phase has been suspected."""
 
     requested: Phases
     steps: Phases
@@ -69,36 +68,38 @@ class FaultTolerant(eqx.Module):
         zero = jnp.zeros_like(params.speed)
         return Suspicion(Phases(zero, zero, zero), Phases(zero, zero, zero))
 
-    def suspected(self, memory: Suspicion, carried: Phases) -> Phases:
+    def count_suspicions(self, memory: Suspicion, carried: Phases) -> Phases:
         """Count the steps for which each phase is suspected.
 
         A phase that was taken to be open stays so.
         """
 
-        def longer(requested: Scalar, carried: Scalar, steps: Scalar) -> Scalar:
-            silent = (jnp.abs(requested) > REQUESTED) & (jnp.abs(carried) < CARRIED)
-            return jnp.where((steps >= STEPS) | silent, steps + 1, 0)
+        def count_steps(requested: Scalar, carried: Scalar, steps: Scalar) -> Scalar:
+            is_silent = (jnp.abs(requested) > MIN_REQUESTED_CURRENT) & (
+                jnp.abs(carried) < MAX_CARRIED_CURRENT
+            )
+            return jnp.where((steps >= SUSPICION_STEPS) | is_silent, steps + 1, 0)
 
-        return Phases(*map(longer, memory.requested, carried, memory.steps))
+        return Phases(*map(count_steps, memory.requested, carried, memory.steps))
 
     def act(self, memory: Suspicion, view: View, key: jax.Array) -> tuple[jax.Array, Suspicion]:
         """Return three phase voltages."""
         task, plant, state = self.task, self.task.plant, view.state
         machine, electrical_state = plant.nominal, state.electrical
-        steps = self.suspected(
+        steps = self.count_suspicions(
             memory, Phases(electrical_state.a, electrical_state.b, electrical_state.c)
         )
-        off = task.controlled(state, view.params)[0] - machine.inner_torque(
+        torque_error = task.controlled_values(state, view.params)[0] - machine.inner_torque(
             electrical_state.currents
         )
-        d, q = plant.currents_for(state.setpoint[0] - off, electrical_state)
+        d, q = plant.currents_for(state.setpoint[0] - torque_error, electrical_state)
         electrical = machine.pole_pairs * state.speed
         middle_angle = state.angle + 0.5 * task.period * electrical
         end_angle = state.angle + task.period * electrical
         phases = inverse_clarke(inverse_park(DQ(d, q), end_angle))
         zero: Scalar = 0.0
-        for count, alone in zip(steps, phases, strict=True):
-            zero = jnp.where(count >= STEPS, -alone, zero)
+        for count, phase_current in zip(steps, phases, strict=True):
+            zero = jnp.where(count >= SUSPICION_STEPS, -phase_current, zero)
         rate = 1 / task.period
         u_d = (
             machine.resistance * electrical_state.d

@@ -27,7 +27,7 @@ from rlbench_suite.core.task import Task
 from ..machines import pmsm
 from ..machines.pmsm import DQ
 from ..tasks.drive import Drive
-from ..tasks.pmsm_current import STEP, VOLTAGE_LIMIT, Params, State, within_unit_circle
+from ..tasks.pmsm_current import STEP, VOLTAGE_LIMIT, Params, State, shorten_to_unit_circle
 from .cascade import Cascade
 
 
@@ -40,8 +40,9 @@ class FieldOrientedControl(NamedTuple):
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> FieldOrientedControl | Cascade:
-        """Return the player of any task of this kind;
-        for a drive with chosen parts, the player of all drives.
+        """Return the player of any task of this kind.
+
+        A drive with chosen parts gets the player of all drives.
         """
         return Cascade.for_task(task) if isinstance(task, Drive) else cls()
 
@@ -64,7 +65,7 @@ class FieldOrientedControl(NamedTuple):
         voltages = DQ(
             induced.d + gain.d * error.d + memory.d, induced.q + gain.q * error.q + memory.q
         )
-        action = within_unit_circle(DQ(voltages.d / VOLTAGE_LIMIT, voltages.q / VOLTAGE_LIMIT))
+        action = shorten_to_unit_circle(DQ(voltages.d / VOLTAGE_LIMIT, voltages.q / VOLTAGE_LIMIT))
         # Back-calculation: the part that the inverter could not give is subtracted from the
         # integrated error.
         short = DQ(voltages.d - VOLTAGE_LIMIT * action.d, voltages.q - VOLTAGE_LIMIT * action.q)

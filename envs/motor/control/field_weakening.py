@@ -1,5 +1,6 @@
-"""The reference player of wide-speed drives:
-the cascade of ``cascade.py`` with currents that the voltage can hold.
+"""The reference player of wide-speed drives.
+
+It is the cascade of ``cascade.py`` with currents that the voltage can hold.
 
 At speed the voltage leaves the flux linkage |psi| <= |u - R i| / (p w), an ellipse of currents. The
 player takes the least currents for a torque (MTPA) where they lie within it. Otherwise it moves
@@ -11,10 +12,10 @@ or to the circle of the nominal current. A resistance takes from the voltage, in
 which leaves more of it while the machine brakes. An induction machine lowers its flux by i_d
 instead.
 
-``MARGIN`` of the voltage is left to change currents. If a change wants more, it is shortened, and
-the voltage that holds the currents is not. A machine may need more voltage than its data sheet
-says: a slow integrator of the voltage beyond that margin lowers the flux. The speed's integrator
-waits while less torque is made than is requested.
+``VOLTAGE_MARGIN`` of the voltage is left to change currents. If a change wants more, it is
+shortened, and the voltage that holds the currents is not. A machine may need more voltage than its
+data sheet says: a slow integrator of the voltage beyond that margin lowers the flux. The speed's
+integrator waits while less torque is made than is requested.
 
 Sources: Morimoto, Takeda, Hirasa & Taniguchi 1990, doi:10.1109/28.60058 (ellipse, MTPA and MTPV);
 Schroeder, Elektrische Antriebe - Regelung von Antriebssystemen (2015), flux weakening of induction
@@ -33,29 +34,30 @@ from rlbench_suite.core.task import Task
 
 from ..machines.frames import DQ, Scalar, Values
 from ..machines.synchronous import PermanentMagnet
-from ..plants.induction import SCIM
+from ..plants.induction_plant import SCIM
 from ..plants.plant import Plant
-from ..plants.three_phase import SynRM, room
+from ..plants.three_phase import SynRM, attainable_share
 from ..tasks.drive import Params, State
 from ..tasks.wide import WideDrive
 from .cascade import SPEED_PERIODS, Cascade
 
-MARGIN = 0.05
+VOLTAGE_MARGIN = 0.05
 """Part of the voltage that holding the currents leaves free."""
-LEAST_VOLTAGE = 0.3
+MIN_VOLTAGE = 0.3
 """Part of the voltage that is always counted on for the flux."""
-MOST_CURRENT = 0.97
+MAX_CURRENT = 0.97
 """Part of the nominal current, and of its torque, that is requested."""
-VOLTAGE_GAIN, LEAST_SHARE = 0.02, 0.7
-"""Gain of the voltage's integrator a step, and its least value, in parts of the data sheet's flux.
-"""
+VOLTAGE_GAIN = 0.02
+"""Gain of the voltage's integrator a step."""
+MIN_SHARE = 0.7
+"""Least value of that integrator, in parts of the data sheet's flux."""
 HALVINGS = 16
 """Halvings of the angle along the ellipse, which leave 2e-5 of a right angle."""
 FLUX_GAIN = 5.0
 """Gain of an induction machine's flux, in parts of the current that holds it."""
 
 
-def weakened(
+def currents_within_flux(
     machine: PermanentMagnet, torque: Scalar, free_current: DQ, flux: Scalar, max_current: Scalar
 ) -> DQ:
     """Return the currents, A, within a flux and a current that come nearest to a torque.
@@ -68,9 +70,9 @@ def weakened(
     Args:
         machine: the machine; without magnets for a reluctance machine.
         torque: N m, of either sign.
-        least: the currents of maximum torque per ampere for it, A.
+        free_current: the currents of maximum torque per ampere for it, A, without both limits.
         flux: largest flux linkage, V s.
-        most: largest current, A.
+        max_current: largest current, A.
     """
     magnets, per_d, per_q = machine.magnet_flux, 1 / machine.inductance_d, 1 / machine.inductance_q
     a, b = magnets * machine.inductance_q * per_d, (1 - machine.inductance_q * per_d) * flux
@@ -80,7 +82,7 @@ def weakened(
     def at(angle: Scalar) -> DQ:
         return DQ((flux * jnp.cos(angle) - magnets) * per_d, flux * jnp.sin(angle) * per_q)
 
-    def halved(_: int, ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+    def halve_interval(_: int, ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
         low, high = ends
         middle = 0.5 * (low + high)
         current = at(middle)
@@ -92,7 +94,7 @@ def weakened(
     first_angle = jnp.arccos(jnp.minimum(magnets / flux, 1.0)) if magnets else 0.0 * flux
     best = at(
         jax.lax.fori_loop(
-            0, HALVINGS, halved, (first_angle, jnp.arccos(jnp.clip(steepest, -1, 1)))
+            0, HALVINGS, halve_interval, (first_angle, jnp.arccos(jnp.clip(steepest, -1, 1)))
         )[0]
     )
     linked = machine.flux(free_current)
@@ -104,13 +106,14 @@ def weakened(
 
 
 def voltage_for_flux(plant: Plant, resistance: float, electrical: Any, speed: Scalar) -> Scalar:
-    """Return p w |psi|, V, that the resistance leaves
-    at the present current and torque; see the file's docstring.
+    """Return p w |psi|, V, that the resistance leaves at the present current and torque.
+
+    The file's docstring has the formula.
     """
     current = plant.length(electrical) * (plant.current_limit * resistance)
-    lost = 2 * resistance * speed * plant.nominal.torque(electrical) / 1.5
-    squared_voltage = ((1 - MARGIN) * plant.unit) ** 2 - current * current - lost
-    return jnp.sqrt(jnp.maximum(squared_voltage, (LEAST_VOLTAGE * plant.unit) ** 2))
+    resistive = 2 * resistance * speed * plant.nominal.torque(electrical) / 1.5
+    squared_voltage = ((1 - VOLTAGE_MARGIN) * plant.unit) ** 2 - current * current - resistive
+    return jnp.sqrt(jnp.maximum(squared_voltage, (MIN_VOLTAGE * plant.unit) ** 2))
 
 
 class Memory(NamedTuple):
@@ -138,7 +141,9 @@ class WeakeningCascade(Cascade):
         applied = jnp.sqrt(
             state.applied[0] * state.applied[0] + state.applied[1] * state.applied[1]
         )
-        share = jnp.clip(memory.share + VOLTAGE_GAIN * (1 - MARGIN - applied), LEAST_SHARE, 1.0)
+        share = jnp.clip(
+            memory.share + VOLTAGE_GAIN * (1 - VOLTAGE_MARGIN - applied), MIN_SHARE, 1.0
+        )
         currents, torque = self._limited_currents(memory.torque, share, state)
         action, voltage = self._voltages(currents, memory.voltage, state, state)
         return jnp.stack(action), Memory(voltage, torque, share)
@@ -163,19 +168,21 @@ class WeakeningCascade(Cascade):
         task = self.task
         base = task.plant.base()
         assert base is not None
-        max_torque = MOST_CURRENT * base.torque
+        max_torque = MAX_CURRENT * base.torque
         gain = 1.5 * task.plant.nominal.inertia / (SPEED_PERIODS * task.period)
-        off = gain * (state.setpoint[0] - state.speed)
-        torque = jnp.clip(off + integral, -max_torque, max_torque)
-        currents, torque_given = self._weakened(torque, share, state)
-        within = jnp.abs(off + integral - torque_given) < 0.01 * max_torque
-        return currents, integral + jnp.where(within, 0.1 / SPEED_PERIODS * off, 0.0)
+        request = gain * (state.setpoint[0] - state.speed)
+        torque = jnp.clip(request + integral, -max_torque, max_torque)
+        currents, torque_given = self._currents_and_torque(torque, share, state)
+        is_reached = jnp.abs(request + integral - torque_given) < 0.01 * max_torque
+        return currents, integral + jnp.where(is_reached, 0.1 / SPEED_PERIODS * request, 0.0)
 
-    def _weakened(self, torque: Scalar, share: Scalar, state: State) -> tuple[Values, Scalar]:
+    def _currents_and_torque(
+        self, torque: Scalar, share: Scalar, state: State
+    ) -> tuple[Values, Scalar]:
         """Return currents, A, and their torque, N m."""
         plant, electrical = self.task.plant, state.electrical
         turning = jnp.maximum(plant.pole_pairs * jnp.abs(state.speed), 1.0)
-        max_current = MOST_CURRENT * plant.nominal_current
+        max_current = MAX_CURRENT * plant.nominal_current
         if isinstance(plant, SCIM):
             return self._induction(plant, torque, share, state, max_current)
         flux = (
@@ -184,7 +191,7 @@ class WeakeningCascade(Cascade):
             / turning
         )
         machine = plant.nominal.without_magnets() if isinstance(plant, SynRM) else plant.nominal
-        current = weakened(
+        current = currents_within_flux(
             machine, torque, DQ(*plant.currents_for(torque, electrical)), flux, max_current
         )
         return tuple(current), machine.torque(current)
@@ -222,10 +229,10 @@ class WeakeningCascade(Cascade):
         q = jnp.clip(torque / per, -reach, reach)
         return (d, q), q * per
 
-    def _together(self, changing: Values, holding: Values) -> Values:
+    def _limit_changes(self, changing: Values, holding: Values) -> Values:
         """Shorten the change to what the holding voltage leaves."""
         per = 1 / self.task.plant.unit
-        share = room(
+        share = attainable_share(
             [(tuple(volts * per for volts in holding), tuple(volts * per for volts in changing))]
         )
         return tuple(volts * share for volts in changing)

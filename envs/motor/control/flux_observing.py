@@ -1,5 +1,6 @@
-"""Control a torque that nothing measures:
-the cascade of ``cascade.py`` on an estimate of the magnets' flux.
+"""Control of a torque that nothing measures.
+
+The player is the cascade of ``cascade.py`` on an estimate of the magnets' flux.
 
 Sources: those of ``cascade.py``.
 """
@@ -38,11 +39,11 @@ class FluxObserving(Cascade):
     for instead.
     """
 
-    HARDLY = 60.0
+    MIN_TELLING_SPEED = 60.0
     """rad/s, electrical: at lower speeds an induced voltage tells little."""
     SMOOTHING = 0.01
     """Weight of each step's measurement in the estimate: a time constant of 10 ms."""
-    BELIEVED = (-0.7, 0.2)
+    FLUX_CHANGE_BOUNDS = (-0.7, 0.2)
     """Changes of the flux, in parts of its nominal value."""
 
     def initial(self, params: Params) -> Any:
@@ -54,13 +55,17 @@ class FluxObserving(Cascade):
         """Return voltages."""
         plant, state = self.task.plant, view.state
         electrical, flux = plant.pole_pairs * state.speed, plant.nominal.magnet_flux
-        observed_flux = memory.voltage[1] * electrical / (electrical * electrical + self.HARDLY**2)
-        observed_flux = jnp.clip(observed_flux, self.BELIEVED[0] * flux, self.BELIEVED[1] * flux)
-        lost = memory.lost + self.SMOOTHING * (observed_flux - memory.lost)
-        off = 1.5 * plant.pole_pairs * lost * state.electrical.q
-        currents = plant.currents_for(state.setpoint[0] - off, state.electrical)
+        observed_flux = (
+            memory.voltage[1] * electrical / (electrical * electrical + self.MIN_TELLING_SPEED**2)
+        )
+        observed_flux = jnp.clip(
+            observed_flux, self.FLUX_CHANGE_BOUNDS[0] * flux, self.FLUX_CHANGE_BOUNDS[1] * flux
+        )
+        lost_flux = memory.lost + self.SMOOTHING * (observed_flux - memory.lost)
+        torque_error = 1.5 * plant.pole_pairs * lost_flux * state.electrical.q
+        currents = plant.currents_for(state.setpoint[0] - torque_error, state.electrical)
         action, voltage = self._voltages(currents, memory.voltage, state, state)
-        return jnp.stack(action), Observed(voltage, lost)
+        return jnp.stack(action), Observed(voltage, lost_flux)
 
     @classmethod
     def for_task(cls, task: Task[Any, Any]) -> FluxObserving:

@@ -1,5 +1,6 @@
-"""The reference player under real conditions:
-the cascade of ``cascade.py`` with what a practitioner adds to it.
+"""The reference player under real conditions.
+
+It is the cascade of ``cascade.py`` with what a practitioner adds to it.
 
 * currents for a torque from a table of the saturated machine of the data sheet, of least current
   for it;
@@ -28,9 +29,10 @@ from ..tasks.drive import Params, State
 from ..tasks.real import RealDrive
 from .cascade import Cascade, learn
 
-DERATED = (130.0, 140.0)
-"""Winding temperatures, degrees Celsius:
-full nominal current below the first, none above the second.
+DERATING_TEMPERATURES = (130.0, 140.0)
+"""Winding temperatures between which the current is reduced, degrees Celsius.
+
+The full nominal current is allowed below the first, and none above the second.
 """
 
 
@@ -56,13 +58,15 @@ class RealCascade(Cascade):
         if self.task.kind == "torque":
             current = DQ(state.electrical.d, state.electrical.q)
             flux = plant.nominal_map.flux(current)
-            off = self.task.controlled(state, params)[0] - plant.nominal.inner_torque(flux, current)
-            d, q = self._for_torque(state.setpoint[0] - off, state)
+            torque_error = self.task.controlled_values(state, params)[
+                0
+            ] - plant.nominal.inner_torque(flux, current)
+            d, q = self._for_torque(state.setpoint[0] - torque_error, state)
         else:
             (d, q), integral = super()._currents(integral, state, params)
-        cool, hot = DERATED
-        allowed = jnp.clip((hot - state.electrical.winding) * (1 / (hot - cool)), 0, 1)
-        max_current = plant.nominal_current * jnp.sqrt(allowed)
+        cool, hot = DERATING_TEMPERATURES
+        allowed_share = jnp.clip((hot - state.electrical.winding) * (1 / (hot - cool)), 0, 1)
+        max_current = plant.nominal_current * jnp.sqrt(allowed_share)
         share = max_current / jnp.maximum(jnp.sqrt(d * d + q * q), jnp.maximum(max_current, 1.0))
         return (d * share, q * share), integral
 
@@ -77,14 +81,14 @@ class RealCascade(Cascade):
         turning = plant.pole_pairs * state.speed
         holding = ohm * current.d - turning * flux.q, ohm * current.q + turning * flux.d
         changing = tuple(
-            (goal - measured_state) * (1 / self.task.period)
-            for goal, measured_state in zip(goal_flux, flux, strict=True)
+            (goal - present) * (1 / self.task.period)
+            for goal, present in zip(goal_flux, flux, strict=True)
         )
         voltages = [
             h + c + integral for h, c, integral in zip(holding, changing, integrals, strict=True)
         ]
         shares = tuple(jnp.clip(volts * (1 / plant.unit), -3, 3) for volts in voltages)
-        action = tuple(jnp.clip(share, -1, 1) for share in plant.within_reach(shares))
+        action = tuple(jnp.clip(share, -1, 1) for share in plant.limit_action(shares))
         lacking = tuple(
             volts * (1 / plant.unit) - share for volts, share in zip(voltages, action, strict=True)
         )

@@ -1,5 +1,6 @@
-"""The reference players without sensors:
-the cascade of ``cascade.py`` on an observer's speed and angle.
+"""The reference players without sensors.
+
+They are the cascade of ``cascade.py`` on an observer's speed and angle.
 
 They see the same as an agent, and know the machine of the data sheet. Their speed controller is
 slower than that of the cascade with sensors, because the observer needs time: it removes an error
@@ -23,7 +24,7 @@ from ..machines.frames import DQ, AlphaBeta, Scalar, Values, inverse_park, park
 from ..tasks.drive import State
 from ..tasks.sensorless import Sensorless, SensorlessPMSM
 from .cascade import Cascade
-from .speed_observer import FILTER, Rotor, induced_speed, locked, short_circuited
+from .speed_observer import FILTER, Rotor, estimate_from_short_circuit, induced_speed, track_rotor
 
 SETTLING = 0.01
 """s: time in which the speed loop removes an error, as far as the torque reaches.
@@ -77,7 +78,7 @@ class SensorlessCascade(Cascade):
         entries = [view.observation[i] for i in range(count + 1 + count)]
         currents = tuple(value * task.plant.current_limit for value in entries[:count])
         volts = [voltage * task.plant.unit for voltage in entries[count + 1 :]]
-        rotor = self._observed(memory, volts, currents)
+        rotor = self._observe(memory, volts, currents)
         torque, integral = self._torque(
             memory.torque, entries[count] * task.goal.scale, rotor.speed
         )
@@ -101,7 +102,7 @@ class SensorlessCascade(Cascade):
         )
         return jnp.stack(action), Memory(voltage, integral, rotor, currents, memory.steps + 1)
 
-    def _observed(self, memory: Memory, volts: list[Scalar], currents: Values) -> Rotor:
+    def _observe(self, memory: Memory, volts: list[Scalar], currents: Values) -> Rotor:
         """Observe angle and speed."""
         task: Any = self.task
         machine, period = task.plant.nominal, task.period
@@ -113,14 +114,14 @@ class SensorlessCascade(Cascade):
                 speed=memory.rotor.speed + share * (measured_speed - memory.rotor.speed)
             )
         current = AlphaBeta(*currents)
-        tracked = locked(
+        tracked_rotor = track_rotor(
             memory.rotor, machine, AlphaBeta(*volts), (AlphaBeta(*memory.currents), current), period
         )
-        first = short_circuited(current, machine, period)
+        first_rotor = estimate_from_short_circuit(current, machine, period)
         return Rotor(
             *(
                 jnp.where(memory.steps > 1, later, jnp.where(memory.steps > 0, early, 0.0))
-                for later, early in zip(tracked, first, strict=True)
+                for later, early in zip(tracked_rotor, first_rotor, strict=True)
             )
         )
 
@@ -129,7 +130,7 @@ class SensorlessCascade(Cascade):
         task = self.task
         gain = 1.5 * task.plant.nominal.inertia / SETTLING
         bounds = task.goals["torque"]
-        pushed = gain * (setpoint - speed)
-        torque = jnp.clip(pushed + integral, bounds.low[0], bounds.high[0])
+        request = gain * (setpoint - speed)
+        torque = jnp.clip(request + integral, bounds.low[0], bounds.high[0])
         learning = 0.1 * task.period / SETTLING
         return torque, integral + (torque - integral) * learning

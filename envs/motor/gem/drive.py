@@ -1,9 +1,10 @@
-"""The sixty drives as gym-electric-motor 3.0.3 has them:
-its timing, frames, scales, set points and reward.
+"""The sixty drives as gym-electric-motor 3.0.3 has them.
+
+Timing, frames, scales, set points and reward are the peer's.
 
 For people who come from there: ``gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)`` is its
-Cont-CC-PMSM-v0. Equations: ``environment.py``; set points: ``setpoint.py``. Every quantity is in
-parts of its limit.
+Cont-CC-PMSM-v0. Equations: ``environment.py``; set points: ``walk_setpoint.py``. Every quantity is
+in parts of its limit.
 
 ======================  ============================================================================
 action                  the peer's: a duty a phase or direct-current converter in [-1, 1]; finite: a
@@ -44,8 +45,8 @@ from rlbench_suite.core.task_card import TaskCard
 
 from ..parts import components
 from ..tasks import scope
-from . import environment, setpoint
-from .setpoint import Walk
+from . import environment, walk_setpoint
+from .walk_setpoint import Walk
 
 ROUNDING = 1e-5
 """Rounding by which a quantity may pass a bound that holds in exact arithmetic."""
@@ -97,11 +98,11 @@ class GemDrive(Task[Params, State]):
         self.limits = dict(zip(env.state_names, env.limits, strict=True))
         self.controlled = [env.state_names.index(name) for name in env.weights]
         self.wieners = [
-            setpoint.setpoint(self.peer, name, env.low[i])
+            walk_setpoint.setpoint(self.peer, name, env.low[i])
             for name, i in zip(env.weights, self.controlled, strict=True)
         ]
         self.tolerances = [
-            (0.01 if name == "omega" else 0.05) * setpoint.nominal(machine, name)
+            (0.01 if name == "omega" else 0.05) * walk_setpoint.nominal(machine, name)
             for name in env.weights
         ]
         bounds = [self._bounds(name) for name in env.state_names]
@@ -111,8 +112,9 @@ class GemDrive(Task[Params, State]):
         self.reward_space = self.box(-np.inf, 0)
 
     def _bounds(self, name: str) -> tuple[float, float]:
-        """Return the bounds of one quantity: voltages by the supply,
-        the angle by wrapping, none for others.
+        """Return the bounds of one quantity.
+
+        The supply bounds voltages, wrapping bounds the angle, and nothing bounds the others.
         """
         if name == "epsilon":
             return -1 - ROUNDING, 1 + ROUNDING
@@ -140,13 +142,15 @@ class GemDrive(Task[Params, State]):
         """Begin at rest, or at the speed of the bench."""
         start = self.env.initial(self.dtype)
         return State(
-            start, self.env.first_shown(start), setpoint.begin(self.wieners, key, self.dtype)
+            start,
+            self.env.first_observation(start),
+            walk_setpoint.begin(self.wieners, key, self.dtype),
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Make the peer's step, then draw the next set points."""
         drive, observed = self.env.step(state.drive, jnp.atleast_1d(action))
-        return State(drive, observed, setpoint.step(self.wieners, state.setpoints, key))
+        return State(drive, observed, walk_setpoint.step(self.wieners, state.setpoints, key))
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Show the state and the set points; see the table."""
@@ -165,7 +169,7 @@ class GemDrive(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Tell whether a guarded current is beyond its limit."""
-        return self.env.violated(state.observed)
+        return self.env.is_violated(state.observed)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
@@ -177,9 +181,9 @@ class GemDrive(Task[Params, State]):
             [error < tolerance for error, tolerance in zip(errors, self.tolerances, strict=True)]
         ).all()
         return {
-            "success": tolerances & ~self.env.violated(state.observed),
+            "success": tolerances & ~self.env.is_violated(state.observed),
             "error": jnp.stack(errors).max(),
-            "current": jnp.sqrt(jnp.stack(self.env.guarded(state.observed)).max()),
+            "current": jnp.sqrt(jnp.stack(self.env.guarded_squares(state.observed)).max()),
             "torque": state.observed[1] * self.limits["torque"],
             "speed": state.drive.speed,
         }
@@ -189,7 +193,7 @@ class GemDrive(Task[Params, State]):
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Name the currents that tripped it."""
         squares, names = max(
-            zip(self.env.guarded(state.observed), self.env.system.guarded, strict=True)
+            zip(self.env.guarded_squares(state.observed), self.env.system.guarded, strict=True)
         )
         return f"over-current: {', '.join(names)} at {float(squares) ** 0.5:.3f} of the limit"
 
@@ -222,7 +226,7 @@ class GemDrive(Task[Params, State]):
             return components.switch_states(tuple(states))
         if self.env.finite:
             return tuple(
-                Component(name, f"switch state: {components.STATES[count]}")
+                Component(name, f"switch state: {components.STATE_EFFECTS[count]}")
                 for name, count in states
             )
         half, full = f"{self.env.supply / 2:g} V", f"{self.env.supply:g} V"
@@ -270,7 +274,7 @@ class GemDrive(Task[Params, State]):
             )
         ]
         vector = (at["i_sd"], at["i_sq"]) if "i_sd" in at else None
-        share = float(max(self.env.guarded(state.observed))) ** 0.5
+        share = float(max(self.env.guarded_squares(state.observed))) ** 0.5
         voltages = tuple(
             at[name] * self.limits[name] / self.env.supply for name in self.env.system.voltages
         )

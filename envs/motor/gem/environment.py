@@ -1,5 +1,6 @@
-"""The sixty environments of gym-electric-motor 3.0.3 as pure functions:
-its timing, frames, scales and reward.
+"""The sixty environments of gym-electric-motor 3.0.3 as pure functions.
+
+Timing, frames, scales and reward are the peer's.
 
 They are for people who come from there and want its numbers; ``drive.py`` is the task around them.
 The tasks of this suite (``tasks/drive.py``) do not keep its defects. These environments keep them:
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any, NamedTuple
 
 import jax
@@ -42,7 +44,7 @@ from ..machines.frames import (
     inverse_clarke,
     inverse_park,
     park,
-    wrapped,
+    wrap_angle,
 )
 from ..power_electronics import converter
 
@@ -113,9 +115,10 @@ class Environment(NamedTuple):
             lambda value: jnp.asarray(value, dtype), State(self.system.still, self.speed, 0.0)
         )
 
-    def first_shown(self, start: State) -> jax.Array:
-        """Return what the peer shows at the start:
-        bridges at the link's lower end, other converters at zero.
+    def first_observation(self, start: State) -> jax.Array:
+        """Return what the peer shows at the start.
+
+        Bridges are at the link's lower end, and other converters at zero.
         """
         terminals: list[Scalar] = []
         for kind in self.system.terminals:
@@ -123,13 +126,14 @@ class Environment(NamedTuple):
         return self.observe(terminals, self.system.voltage(terminals, start), start, start)
 
     def step(self, state: State, action: Any) -> tuple[State, jax.Array]:
-        """Return the next state, and all it shows in parts of the limits,
-        shape ``(len(state_names),)``.
+        """Return the next state, and all it shows, shape ``(len(state_names),)``.
+
+        What it shows is in parts of the limits.
 
         ``action``: duties in [-1, 1], or switch states, shape ``(n,)``, in the order of the peer's
         action space.
         """
-        terminals, voltage = self.applied(state, action)
+        terminals, voltage = self.apply_action(state, action)
         count = SUBSTEPS[state.speed.dtype.name]
         next_state = jax.lax.fori_loop(
             0,
@@ -139,11 +143,12 @@ class Environment(NamedTuple):
         )
         observed = self.observe(terminals, voltage, state, next_state)
         # The peer's episodes are long: digits are kept.
-        return next_state._replace(angle=wrapped(next_state.angle)), observed
+        return next_state._replace(angle=wrap_angle(next_state.angle)), observed
 
-    def applied(self, state: State, action: Any) -> tuple[list[Scalar], Any]:
-        """Return the voltages of the converters' terminals,
-        and of the machine over the step that begins here.
+    def apply_action(self, state: State, action: Any) -> tuple[list[Scalar], Any]:
+        """Return the voltages of the converters' terminals and of the machine.
+
+        They hold over the step that begins here.
         """
         duties = _terminal_voltages(self.system.terminals, action, self.finite)
         terminals = [self.supply * duty for duty in duties]
@@ -163,8 +168,9 @@ class Environment(NamedTuple):
     def observe(
         self, terminals: list[Scalar], voltage: Any, state: State, next_state: State
     ) -> jax.Array:
-        """Return all that the peer shows after a step
-        from the first state to the second, in parts of the limits.
+        """Return all that the peer shows after a step from ``state`` to ``next_state``.
+
+        It is in parts of the limits.
         """
         values = self.system.observe(terminals, voltage, state, next_state)
         values |= {
@@ -176,18 +182,19 @@ class Environment(NamedTuple):
         limits = zip(self.state_names, self.limits, strict=True)
         return jnp.stack([jnp.asarray(values[name], dtype) * (1 / limit) for name, limit in limits])
 
-    def guarded(self, observed: Any) -> list[Scalar]:
+    def guarded_squares(self, observed: Any) -> list[Scalar]:
         """Return the sum of squares of the quantities of each limit that the peer guards."""
         at = dict(zip(self.state_names, observed, strict=True))
         return [sum(at[name] * at[name] for name in names) for names in self.system.guarded]
 
-    def violated(self, observed: jax.Array) -> jax.Array:
+    def is_violated(self, observed: jax.Array) -> jax.Array:
         """Tell whether an observation is beyond a limit, which ends the peer's episode."""
-        return jnp.stack([squares > 1 for squares in self.guarded(observed)]).any()
+        return jnp.stack([squares > 1 for squares in self.guarded_squares(observed)]).any()
 
     def reward(self, observed: jax.Array, setpoint: dict[str, Scalar]) -> jax.Array:
-        """Return minus the weighted errors in parts of each quantity's range,
-        or the price of a violation.
+        """Return minus the weighted errors, or the price of a violation.
+
+        Errors are in parts of each quantity's range.
         """
         error: Scalar = 0.0
         for name, weight in self.weights.items():
@@ -195,7 +202,7 @@ class Environment(NamedTuple):
             error = error + weight * jnp.abs(observed[i] - setpoint[name]) / (
                 self.high[i] - self.low[i]
             )
-        return jnp.where(self.violated(observed), self.violation_reward, -error)
+        return jnp.where(self.is_violated(observed), self.violation_reward, -error)
 
 
 def _terminal_voltages(terminals: tuple[str, ...], action: Any, finite: bool) -> list[Scalar]:
@@ -268,8 +275,8 @@ def _synchronous(
     voltages = tuple(f"u_{k}" for k in ("a", "b", "c", "sd", "sq", *field))
 
     def vector(terminals: list[Scalar], state: State) -> Any:
-        turned = park(clarke(Phases(*terminals[:3])), state.angle)
-        return synchronous.Excited(*turned, terminals[3]) if excited else turned
+        rotating = park(clarke(Phases(*terminals[:3])), state.angle)
+        return synchronous.Excited(*rotating, terminals[3]) if excited else rotating
 
     def observe(terminals: list[Scalar], voltage: Any, state: State, next_state: State) -> Values:
         phases = inverse_clarke(inverse_park(DQ(*next_state.electrical[:2]), state.angle))
@@ -279,7 +286,7 @@ def _synchronous(
                 (*phases, *next_state.electrical, *terminals[:3], *voltage),
                 strict=True,
             )
-        ) | {"epsilon": wrapped(next_state.angle)}
+        ) | {"epsilon": wrap_angle(next_state.angle)}
 
     return System(
         machine,
@@ -328,18 +335,18 @@ def _induction(
         terminals: list[Scalar], voltage: induction.Voltages, state: State, next_state: State
     ) -> Values:
         angle = field_angle(state)
-        values: Values = {"epsilon": wrapped(next_state.angle)}
+        values: Values = {"epsilon": wrap_angle(next_state.angle)}
         rotor = machine.rotor_current(next_state.electrical)
-        for i, (winding, flowing, winding_voltage, ahead) in enumerate(
+        for i, (winding, winding_current, winding_voltage, winding_angle) in enumerate(
             (
                 ("s", next_state.electrical.current, voltage.stator, 0.0),
                 ("r", rotor, voltage.rotor, state.angle),
             )[: len(windings)]
         ):
-            phases = inverse_clarke(AlphaBeta(*park(flowing, ahead)))
+            phases = inverse_clarke(AlphaBeta(*park(winding_current, winding_angle)))
             shown_axes = (
                 *phases,
-                *park(flowing, angle),
+                *park(winding_current, angle),
                 *terminals[3 * i : 3 * i + 3],
                 *park(winding_voltage, angle),
             )
@@ -372,7 +379,7 @@ def _six_phase(machine: synchronous.SixPhase) -> System:
         first, second = synchronous.six_phases(next_state.electrical, state.angle)
         values = (*first, *second, *next_state.electrical, *terminals, *voltage)
         return dict(zip(currents + voltages, values, strict=True)) | {
-            "epsilon": wrapped(next_state.angle)
+            "epsilon": wrap_angle(next_state.angle)
         }
 
     return System(
@@ -401,7 +408,7 @@ def _six_phase(machine: synchronous.SixPhase) -> System:
 def machines() -> dict[str, System]:
     """Return the peer's ten machines by their part of an id."""
     magnet, excited = synchronous.PermanentMagnet(), synchronous.ExternallyExcited()
-    angle = synchronous.most_torque_angle(magnet, 240.0)
+    angle = synchronous.max_torque_angle(magnet, 240.0)
     rated_torque = float(magnet.torque(DQ(-240 * math.sin(angle), 240 * math.cos(angle))))
     # The peer's own choice for the excited machine: d and q of its nominal 120 A, with the field's
     # limit.
@@ -466,12 +473,8 @@ def environment(name: str) -> Environment:
         ValueError: no such id; the message names the nearest.
     """
     systems = machines()
-    ids = {
-        f"{c}-{g}-{m}-v0": (c, g, m)
-        for c in ("Cont", "Finite")
-        for g in ("CC", "TC", "SC")
-        for m in systems
-    }
+    parts = product(("Cont", "Finite"), ("CC", "TC", "SC"), systems)
+    ids = {f"{'-'.join(part)}-v0": part for part in parts}
     if name not in ids:
         raise ValueError(unknown("environment", name, ids))
     control, goal, machine = ids[name]
@@ -481,7 +484,9 @@ def environment(name: str) -> Environment:
     names = ("omega", "torque", *system.currents, *system.voltages, *angle, "u_sup", *line)
     supply = _supply(control, goal, machine)
     forward = ("u_sup", *_ONLY_FORWARD.get(machine, ()))
-    weights = system.controlled if goal == "CC" else {"torque" if goal == "TC" else "omega": 1.0}
+    weights = system.controlled
+    if goal != "CC":
+        weights = {{"TC": "torque", "SC": "omega"}[goal]: 1.0}
     fixed = 230.0 if name == "Cont-TC-ShuntDc-v0" else 100.0
     return Environment(
         system,

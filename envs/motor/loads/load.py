@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from ..machines.frames import Scalar
 
 BREAKAWAY_TIME = 1e-3
-"""s: Coulomb friction stops a coasting rotor that is slower
-than ``a * BREAKAWAY_TIME / J`` with this time constant.
+"""Time constant with which Coulomb friction stops a coasting rotor, s.
+
+It holds for a rotor slower than ``a * BREAKAWAY_TIME / J``.
 """
 
 

@@ -13,11 +13,13 @@ import math
 from ..machines.frames import Scalar
 
 
-def ahead(
+def next_value(
     value: Scalar, normal: Scalar, deviation: float, time_constant: float, step: float
 ) -> Scalar:
-    """Return the value ``step`` s later; ``normal``:
-    standard normal; ``time_constant``: T, s; ``deviation``: s.
+    """Return the value ``step`` s later.
+
+    ``normal`` is a standard normal number, ``time_constant`` is T, s, and ``deviation`` is s in the
+    formula above.
     """
     decay = math.exp(-step / time_constant)
     return decay * value + (deviation * math.sqrt(1 - decay * decay)) * normal

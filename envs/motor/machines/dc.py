@@ -51,7 +51,8 @@ class PermanentlyExcited(NamedTuple):
 
 
 class Series(NamedTuple):
-    """One current through armature and field:
+    """A machine with one current through armature and field.
+
     (L_a + L_e) di = u - (R_a + R_e) i - L' w i; T = L' i^2.
     """
 
@@ -82,7 +83,8 @@ class Series(NamedTuple):
 
 
 class ExternallyExcited(NamedTuple):
-    """Each winding has a voltage of its own:
+    """A machine whose windings each have a voltage of their own.
+
     L_a di_a = u_a - R_a i_a - L' w i_e; L_e di_e = u_e - R_e i_e.
     """
 
@@ -114,8 +116,9 @@ class ExternallyExcited(NamedTuple):
 
 
 class Shunt(NamedTuple):
-    """Both windings at one voltage;
-    with a voltage each the machine is :class:`ExternallyExcited`.
+    """A machine with both windings at one voltage.
+
+    With a voltage each the machine is :class:`ExternallyExcited`.
     """
 
     armature_resistance: Scalar = 16e-3

@@ -1,5 +1,4 @@
-"""Three-phase quantities as vectors: phases,
-the stator's coordinates (alpha, beta) and rotating ones (d, q).
+"""Three-phase quantities as phases, and as vectors of the stator (alpha, beta) or rotating (d, q).
 
 Amplitude-invariant: a vector's length is the amplitude of the phases it stands for. Components are
 scalar fields, so that a batch is one array a field.
@@ -31,8 +30,9 @@ class Phases(NamedTuple):
 
 
 class AlphaBeta(NamedTuple):
-    """A vector in the stator's coordinates, alpha along phase a:
-    currents (A), voltages (V), flux linkages (V s).
+    """A vector in the stator's coordinates, with alpha along phase a.
+
+    It holds currents (A), voltages (V) or flux linkages (V s).
     """
 
     alpha: Scalar
@@ -61,9 +61,7 @@ def inverse_clarke(vector: AlphaBeta) -> Phases:
 
 
 def park(vector: AlphaBeta, angle: Scalar) -> DQ:
-    """Return a vector of the stator as seen from coordinates
-    that are ahead of it by ``angle`` (rad).
-    """
+    """Return a vector of the stator in coordinates that are ahead of it by ``angle`` (rad)."""
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     return DQ(cos * vector.alpha + sin * vector.beta, cos * vector.beta - sin * vector.alpha)
 
@@ -74,6 +72,6 @@ def inverse_park(vector: DQ, angle: Scalar) -> AlphaBeta:
     return AlphaBeta(cos * vector.d - sin * vector.q, sin * vector.d + cos * vector.q)
 
 
-def wrapped(angle: Scalar) -> Scalar:
+def wrap_angle(angle: Scalar) -> Scalar:
     """Return the same angle in [-pi, pi)."""
     return angle - 2 * math.pi * jnp.floor(angle * (1 / (2 * math.pi)) + 0.5)

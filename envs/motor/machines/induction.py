@@ -110,8 +110,9 @@ class Currents(NamedTuple):
 
 
 class DoublyFed(Induction):
-    """The same machine with slip rings to the rotor's windings,
-    and the currents of both as its state.
+    """The same machine with slip rings to the rotor's windings.
+
+    Its state holds the currents of both windings.
     """
 
     __slots__ = ()

@@ -1,5 +1,6 @@
-"""Hysteresis and eddy-current losses of a machine's stator by frequency and flux,
-and the torque by which they brake.
+"""Hysteresis and eddy-current losses of a machine's stator, and the torque by which they brake.
+
+They follow from frequency and flux.
 
     P = (k_h |w| + k_e w^2) psi^2, at the electrical angular frequency w and the stator's flux
     linkage psi
@@ -21,15 +22,17 @@ import jax.numpy as jnp
 
 from .frames import DQ, Scalar
 
-SLOW = 10.0
-"""rad/s, electrical: hysteresis brakes a slower rotor
-in proportion to its speed, so that it can stand still.
+HYSTERESIS_SPEED = 10.0
+"""Electrical speed below which hysteresis brakes in proportion to the speed, rad/s.
+
+So the rotor can stand still.
 """
 
 
 class IronLosses(NamedTuple):
-    """Coefficients of one machine; by the defaults 0.8 kW
-    at 1000 rad/s (electrical) and 0.1 V s.
+    """Coefficients of one machine.
+
+    The defaults lose 0.8 kW at 1000 rad/s (electrical) and 0.1 V s.
     """
 
     hysteresis: Scalar = 30.0
@@ -38,11 +41,12 @@ class IronLosses(NamedTuple):
     """k_e, W s^2 / (V s)^2"""
 
     def torque(self, flux: DQ, speed: Scalar, pole_pairs: Scalar) -> Scalar:
-        """Return the torque, N m, that the shaft lacks of the inner torque;
-        it has the sign of ``speed`` (rad/s).
+        """Return the torque that the shaft lacks of the inner torque, N m.
+
+        It has the sign of ``speed`` (rad/s).
         """
         electrical = pole_pairs * speed
-        direction = jnp.clip(electrical * (1 / SLOW), -1, 1)
+        direction = jnp.clip(electrical * (1 / HYSTERESIS_SPEED), -1, 1)
         square = flux.d * flux.d + flux.q * flux.q
         return pole_pairs * (self.hysteresis * direction + self.eddy * electrical) * square
 

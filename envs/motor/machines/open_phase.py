@@ -1,5 +1,4 @@
-"""A permanent-magnet synchronous machine with its neutral point connected,
-of which a phase may be open.
+"""A permanent-magnet synchronous machine with a connected neutral point, of which a phase may open.
 
 With the neutral point at the middle of the link each phase has a voltage of its own, and three
 currents are free: d, q and zero (what all phases have in common). The phase that may open is called
@@ -91,8 +90,9 @@ class WithNeutral(NamedTuple):
     def derivative(
         self, current: Currents, phases: Phases, angle: Scalar, speed: Scalar, broken: Scalar
     ) -> Currents:
-        """Return dI/dt, A/s, under phase voltages (V) at a mechanical speed (rad/s);
-        ``broken``: 1 if phase a is.
+        """Return dI/dt, A/s, under phase voltages (V) at a mechanical speed (rad/s).
+
+        ``broken`` is 1 if phase a is open, and else 0.
         """
         electrical = self.pole_pairs * speed
         driven = clarke(phases)

@@ -59,15 +59,17 @@ def flux(current: DQ, machine: Machine) -> DQ:
 
 
 def derivative(current: DQ, voltage: DQ, speed: Scalar, machine: Machine) -> DQ:
-    """Return dI/dt, A/s, at a mechanical ``speed`` (rad/s):
+    """Return dI/dt, A/s, at a mechanical ``speed`` (rad/s).
+
     L di = u - R i - p w J psi, with d psi_d = L_d di_d.
     """
     return PermanentMagnet(*machine, POLE_PAIRS).derivative(current, voltage, speed)
 
 
 def step(current: DQ, voltage: DQ, speed: Scalar, machine: Machine, duration: float) -> DQ:
-    """Return currents ``duration`` s later,
-    under a voltage and a speed that stay constant in rotor coordinates.
+    """Return the currents ``duration`` s later.
+
+    Voltage and speed stay constant in rotor coordinates.
     """
     return rk4(lambda _, present: derivative(present, voltage, speed, machine), current, duration)
 
@@ -84,16 +86,4 @@ def steady_voltage(current: DQ, speed: Scalar, machine: Machine) -> DQ:
     return DQ(
         machine.resistance * current.d - electrical * linked.q,
         machine.resistance * current.q + electrical * linked.d,
-    )
-
-
-def steady_current(voltage: DQ, speed: Scalar, machine: Machine) -> DQ:
-    """Return the current (A) in which a constant voltage ends at a mechanical speed (rad/s)."""
-    electrical = POLE_PAIRS * speed
-    resistance, ld, lq, magnet = machine
-    across_q = voltage.q - electrical * magnet
-    determinant = resistance * resistance + electrical * electrical * ld * lq
-    return DQ(
-        (resistance * voltage.d + electrical * lq * across_q) / determinant,
-        (resistance * across_q - electrical * ld * voltage.d) / determinant,
     )

@@ -1,5 +1,6 @@
-"""Flux linkages of a permanent-magnet synchronous machine whose iron saturates,
-along and across its axes.
+"""Flux linkages of a permanent-magnet synchronous machine with saturating iron.
+
+The iron saturates along its axes and across them.
 
 The currents are the gradient of a field energy W(psi_d, psi_q), so that reciprocity, d i_d / d
 psi_q = d i_q / d psi_d, holds by construction and no cycle of currents makes energy:
@@ -21,8 +22,9 @@ from typing import NamedTuple
 from .frames import DQ, Scalar
 
 NEWTON_STEPS = 6
-"""Newton steps that leave :meth:`Saturation.flux` no error in float64,
-for currents to 400 A (tested).
+"""Number of Newton steps of :meth:`Saturation.flux`.
+
+They leave no error in float64, for currents up to 400 A (tested).
 """
 
 
@@ -42,7 +44,7 @@ class Saturation(NamedTuple):
     magnets: Scalar
     """i_m, A"""
 
-    def magnetised(self, magnet_flux: Scalar) -> Saturation:
+    def with_magnets(self, magnet_flux: Scalar) -> Saturation:
         """Return the same iron with magnets that make this flux (V s) without currents."""
         return self._replace(magnets=(self.d0 + self.dd * abs(magnet_flux)) * magnet_flux)
 
@@ -66,50 +68,53 @@ class Saturation(NamedTuple):
         )
 
     def inductances(self, flux: DQ) -> tuple[Scalar, Scalar, Scalar]:
-        """Return the differential inductances L_dd,
-        L_dq = L_qd and L_qq, H: the inverse of :meth:`stiffness`.
+        """Return the differential inductances L_dd, L_dq = L_qd and L_qq, H.
+
+        Their matrix is the inverse of :meth:`stiffness`.
         """
         dd, dq, qq = self.stiffness(flux)
         determinant = dd * qq - dq * dq
         return qq / determinant, -dq / determinant, dd / determinant
 
     def flux(self, current: DQ) -> DQ:
-        """Return the flux linkages, V s, of currents, A:
-        the inverse of :meth:`current` by Newton's method.
+        """Return the flux linkages, V s, of currents, A.
+
+        It inverts :meth:`current` by Newton's method.
         """
         along = abs(current.q) / self.q0
         y = current.q / self.q0 / (1 + self.qq / self.q0 * along**5) ** (1 / 6)
         x = (current.d + self.magnets) / (self.d0 + self.dq / 3 * abs(y) ** 3)
         for _ in range(NEWTON_STEPS):
-            got = self.current(DQ(x, y))
-            off_d, off_q = current.d - got.d, current.q - got.q
+            computed = self.current(DQ(x, y))
+            off_d, off_q = current.d - computed.d, current.q - computed.q
             dd, dq, qq = self.inductances(DQ(x, y))
             x, y = x + dd * off_d + dq * off_q, y + dq * off_d + qq * off_q
         return DQ(x, y)
 
     def energy(self, flux: DQ) -> Scalar:
-        """Return the energy of the field, J, magnets included up to a constant:
-        its gradient is 3/2 of the currents.
+        """Return the energy of the field, J, with magnets included up to a constant.
+
+        Its gradient is 3/2 of the currents.
         """
         x, y = flux
         along = abs(y)
-        alone = (
+        axes_energy = (
             self.d0 / 2 * x * x
             + self.dd / 3 * abs(x) ** 3
             + self.q0 / 2 * y * y
             + self.qq / 7 * along**7
         )
-        return 1.5 * (alone + self.dq / 6 * x * x * along**3 - self.magnets * x)
+        return 1.5 * (axes_energy + self.dq / 6 * x * x * along**3 - self.magnets * x)
 
 
-def saturated(
+def saturation_of(
     inductance_d: Scalar, inductance_q: Scalar, magnet_flux: Scalar, iron: Iron
 ) -> Saturation:
-    """Return the machine that has these inductances (H)
-    and this magnet flux (V s) for currents near zero.
-    """
+    """Return the machine with these inductances (H) and magnet flux (V s) near zero current."""
     d0 = 1 / inductance_d - 2 * iron.dd * magnet_flux
-    return Saturation(d0, 1 / inductance_q, iron.dd, iron.qq, iron.dq, 0.0).magnetised(magnet_flux)
+    return Saturation(d0, 1 / inductance_q, iron.dd, iron.qq, iron.dq, 0.0).with_magnets(
+        magnet_flux
+    )
 
 
 class Iron(NamedTuple):

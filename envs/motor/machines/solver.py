@@ -34,9 +34,10 @@ def euler(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
     return jax.tree.map(lambda value, rate: value + step * rate, y, derivative(0.0, y))
 
 
-def exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
-    """Return ``y`` one step later, where dy/dt = A y + b:
-    y + h f + h/2 A (h f) + h/3 A (h/2 A (h f)) + ...
+def step_exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
+    """Return ``y`` one step later, where dy/dt = A y + b.
+
+    The series is y + h f + h/2 A (h f) + h/3 A (h/2 A (h f)) + ...
 
     Arguments as of :func:`~..runge_kutta.rk4`; the derivative's first one is not used.
     """
@@ -47,11 +48,11 @@ def exact(derivative: Callable[[float, Y], Y], y: Y, step: Any) -> Y:
     term = jax.tree.map(lambda slope: step * slope, rate(y))
     total = jax.tree.map(lambda value, first: value + first, y, term)
     for k in range(2, TERMS[jax.tree.leaves(y)[0].dtype.itemsize] + 1):
-        _, turned = jax.jvp(rate, (y,), (term,))
-        term = jax.tree.map(lambda slope, k=k: (step / k) * slope, turned)
+        _, product = jax.jvp(rate, (y,), (term,))
+        term = jax.tree.map(lambda slope, k=k: (step / k) * slope, product)
         total = jax.tree.map(lambda value, next_one: value + next_one, total, term)
     return total
 
 
-SOLVERS: dict[str, Callable[..., Any]] = {"rk4": rk4, "euler": euler, "exact": exact}
+SOLVERS: dict[str, Callable[..., Any]] = {"rk4": rk4, "euler": euler, "exact": step_exact}
 """Methods by their names in ``card.choices``."""

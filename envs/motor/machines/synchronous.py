@@ -87,8 +87,9 @@ class Reluctance(NamedTuple):
 
 
 class Excited(NamedTuple):
-    """Currents (A) or voltages (V) of the stator in rotor coordinates
-    and of the field winding, at its terminals.
+    """Currents (A) or voltages (V) of stator and field winding, at its terminals.
+
+    Those of the stator are in rotor coordinates.
     """
 
     d: Scalar
@@ -178,8 +179,9 @@ class DQXY(NamedTuple):
 
 
 class SixPhase(NamedTuple):
-    """Two three-phase windings 30 degrees apart,
-    neutral points not connected; power is 3 (u_d i_d + ... + u_y i_y).
+    """Two three-phase windings 30 degrees apart, with neutral points not connected.
+
+    Power is 3 (u_d i_d + ... + u_y i_y).
 
     Vector space decomposition: Zhao & Lipo 1995, doi:10.1109/28.464525. Parameters: IEEE Xplore
     document 10372153, as gym-electric-motor 3.0.3 has them.
@@ -216,8 +218,9 @@ class SixPhase(NamedTuple):
         )
 
     def torque(self, current: DQXY) -> Scalar:
-        """Return the torque, N m: 3 p (psi + (L_d - L_q) i_d) i_q,
-        twice a three-phase machine's, as power balances.
+        """Return the torque, N m: 3 p (psi + (L_d - L_q) i_d) i_q.
+
+        It is twice a three-phase machine's, as power balances.
         """
         reluctance = self.inductance_d - self.inductance_q
         return 3 * self.pole_pairs * (self.magnet_flux + reluctance * current.d) * current.q
@@ -253,9 +256,10 @@ def six_phases(vector: DQXY, angle: Scalar) -> tuple[Phases, Phases]:
     return first, second
 
 
-def most_torque_angle(machine: PermanentMagnet, length: float) -> float:
-    """Return the angle (rad, from q towards -d) of the current
-    of ``length`` A with the most torque; on the host.
+def max_torque_angle(machine: PermanentMagnet, length: float) -> float:
+    """Return the angle of the current of ``length`` A with the most torque, rad from q towards -d.
+
+    It is computed on the host.
 
     Morimoto et al. 1990, doi:10.1109/28.60058, eq. 9.
     """

@@ -1,5 +1,4 @@
-"""Temperatures of a machine by a lumped-parameter thermal network,
-and their effects on copper and magnets.
+"""Temperatures of a machine by a lumped-parameter network, and their effects on copper and magnets.
 
     coolant --G_c-- stator iron --G_w-- winding
                         |
@@ -21,24 +20,25 @@ from typing import NamedTuple
 
 from .frames import Scalar
 
-ROOM = 20.0
+ROOM_TEMPERATURE = 20.0
 """Degrees Celsius: temperature of data sheets."""
-COPPER = 3.93e-3
+COPPER_COEFFICIENT = 3.93e-3
 """1/K"""
-MAGNETS = -1.1e-3
+MAGNET_COEFFICIENT = -1.1e-3
 """1/K"""
 
 
 def resistance(at_room: Scalar, winding: Scalar) -> Scalar:
     """Return the resistance of a winding, Ohm, at a temperature in degrees Celsius."""
-    return at_room * (1 + COPPER * (winding - ROOM))
+    return at_room * (1 + COPPER_COEFFICIENT * (winding - ROOM_TEMPERATURE))
 
 
 def magnet_flux(at_room: Scalar, magnets: Scalar) -> Scalar:
-    """Return the flux of magnets, V s, at a temperature in degrees Celsius;
-    cooled magnets regain what they lost.
+    """Return the flux of magnets, V s, at a temperature in degrees Celsius.
+
+    Cooled magnets regain what they lost.
     """
-    return at_room * (1 + MAGNETS * (magnets - ROOM))
+    return at_room * (1 + MAGNET_COEFFICIENT * (magnets - ROOM_TEMPERATURE))
 
 
 class Temperatures(NamedTuple):
@@ -73,16 +73,17 @@ class Network(NamedTuple):
         """Return the rates, K/s, under copper and iron losses, W."""
         from_winding = self.winding_to_iron * (temperatures.winding - temperatures.iron)
         from_magnets = self.magnets_to_iron * (temperatures.magnets - temperatures.iron)
-        away = self.iron_to_coolant * (temperatures.iron - self.coolant)
+        to_coolant = self.iron_to_coolant * (temperatures.iron - self.coolant)
         return Temperatures(
             (copper - from_winding) / self.winding,
-            (iron * (1 - self.in_magnets) + from_winding + from_magnets - away) / self.iron,
+            (iron * (1 - self.in_magnets) + from_winding + from_magnets - to_coolant) / self.iron,
             (iron * self.in_magnets - from_magnets) / self.magnets,
         )
 
     def steady(self, copper: Scalar, iron: Scalar) -> Temperatures:
-        """Return the temperatures that constant losses,
-        W, lead to: all heat leaves through the coolant.
+        """Return the temperatures that constant losses, W, lead to.
+
+        All heat leaves through the coolant.
         """
         stator = self.coolant + (copper + iron) / self.iron_to_coolant
         return Temperatures(

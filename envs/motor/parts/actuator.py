@@ -1,5 +1,6 @@
-"""Actuators: actions drive the converters by voltages or by switch states,
-with interlocking or without.
+"""Actuators: actions drive the converters by voltages or by switch states.
+
+Both may have interlocking.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..power_electronics import interlocking
 from . import components
 from .part import Design
 
-Moved = Callable[[Any, Any, float], Any]
+Integrate = Callable[[Any, Any, float], Any]
 """Function that moves a state under a voltage (V) over a fraction of the period."""
 
 
@@ -35,21 +36,22 @@ class Voltages:
         """Fraction of a period for which a leg's switches are both off"""
 
     def space(self, box: Callable[..., spaces.Box]) -> spaces.Space[Any]:
-        """Return the action space, from the converters' lowest voltages
-        to their highest; ``box`` makes it.
+        """Return the action space, from the converters' lowest voltages to their highest.
+
+        ``box`` makes it.
         """
         return box([self.plant.lowest] * self.width, [1] * self.width)
 
     def choose(self, action: jax.Array) -> Any:
         """Return the voltages that the converters can give."""
-        return self.plant.within_reach(tuple(action[i] for i in range(self.width)))
+        return self.plant.limit_action(tuple(action[i] for i in range(self.width)))
 
-    def first(self, electrical: Any, speed: Scalar) -> Any:
+    def first_choice(self, electrical: Any, speed: Scalar) -> Any:
         """Return the voltages applied before a delayed first action takes effect.
 
         They hold the currents.
         """
-        return self.plant.holding(electrical, speed)
+        return self.plant.holding_action(electrical, speed)
 
     def observe(self, choice: Any) -> Values:
         """Return the numbers by which a choice is observed."""
@@ -68,13 +70,13 @@ class Voltages:
         """Return the machine's voltage, V, without interlocking; ``angle``: electrical, rad."""
         return self.plant.voltage(choice, electrical, angle)
 
-    def apply(self, choice: Any, state: Any, angle: Scalar, moved: Moved) -> Any:
+    def apply(self, choice: Any, state: Any, angle: Scalar, integrate: Integrate) -> Any:
         """Return the state one period later; ``angle``: electrical, rad, at its start."""
         if self.share:
-            voltage = self.plant.interlocked(choice, state.electrical, angle, self.share)
+            voltage = self.plant.interlocked_voltage(choice, state.electrical, angle, self.share)
         else:
             voltage = self.voltage(choice, state.electrical, angle)
-        return moved(state, voltage, 1.0)._replace(applied=choice)
+        return integrate(state, voltage, 1.0)._replace(applied=choice)
 
     def components(self, name: str, when: str) -> list[Component]:
         """Describe each entry of :meth:`observe`, as it is applied ``when``."""
@@ -108,7 +110,7 @@ class SwitchStates(Voltages):
         """Return the switch state."""
         return action
 
-    def first(self, electrical: Any, speed: Scalar) -> Any:
+    def first_choice(self, electrical: Any, speed: Scalar) -> Any:
         """Return the state with all legs low."""
         return jnp.int32(0)
 
@@ -127,21 +129,21 @@ class SwitchStates(Voltages):
 
     def voltage(self, choice: Any, electrical: Any, angle: Scalar) -> Any:
         """Return the voltage that the switch state puts on the machine."""
-        return self.plant.switched(choice, electrical, angle)
+        return self.plant.switched_voltage(choice, electrical, angle)
 
-    def apply(self, choice: Any, state: Any, angle: Scalar, moved: Moved) -> Any:
-        """Hold the legs where diodes take them while they are interlocked,
-        then in the switch state.
-        """
+    def apply(self, choice: Any, state: Any, angle: Scalar, integrate: Integrate) -> Any:
+        """Hold the legs where diodes take them while interlocked, then in the switch state."""
         legs = tuple(leg.astype(self.dtype) for leg in self.plant.legs(choice))
         if self.share:
             currents = self.plant.leg_currents(state.electrical, state.angle)
-            between = interlocking.freewheeling(state.applied, legs, currents)
-            state = moved(
-                state, self.plant.across(between, state.electrical, state.angle), self.share
+            between = interlocking.freewheeling_legs(state.applied, legs, currents)
+            state = integrate(
+                state,
+                self.plant.voltage_of_legs(between, state.electrical, state.angle),
+                self.share,
             )
         voltage = self.voltage(choice, state.electrical, state.angle)
-        return moved(state, voltage, 1 - self.share)._replace(applied=legs)
+        return integrate(state, voltage, 1 - self.share)._replace(applied=legs)
 
     def components(self, name: str, when: str) -> list[Component]:
         """Describe each leg."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from rlbench_suite.core.component import Component
 
-from ..machines.frames import Scalar, Values, wrapped
+from ..machines.frames import Scalar, Values, wrap_angle
 from ..plants.plant import Plant
 from . import components
 
@@ -25,12 +25,12 @@ class Angle:
         """Return the angle at the start, rad; ``unit``: uniform in [0, 1)."""
         return zero
 
-    def integrated(self, angle: Scalar) -> Any:
+    def integrated_angle(self, angle: Scalar) -> Any:
         """Return the angle if a step integrates it."""
         return ()
 
     def rate(self, speed: Scalar) -> Any:
-        """Return the rate of :meth:`integrated`, rad/s."""
+        """Return the rate of :meth:`integrated_angle`, rad/s."""
         return ()
 
     def advance(self, angle: Scalar, integrated: Any, speed: Scalar, duration: float) -> Scalar:
@@ -63,13 +63,13 @@ class RotorAngle(Angle):
 
     def advance(self, angle: Scalar, integrated: Any, speed: Scalar, duration: float) -> Scalar:
         """Turn by the speed before."""
-        return wrapped(angle + (self.plant.pole_pairs * duration) * speed)
+        return wrap_angle(angle + (self.plant.pole_pairs * duration) * speed)
 
 
 class ShaftAngle(Angle):
     """The shaft's own angle, with full turns counted; a step integrates it."""
 
-    def integrated(self, angle: Scalar) -> Scalar:
+    def integrated_angle(self, angle: Scalar) -> Scalar:
         """Return the angle."""
         return angle
 

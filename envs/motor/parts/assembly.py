@@ -1,4 +1,5 @@
-"""The parts of a drive, as the settings of its card choose them;
+"""The parts of a drive, as the settings of its card choose them.
+
 ``tasks/drive.py`` describes each.
 """
 
@@ -19,9 +20,9 @@ from .angle import Angle, RotorAngle, ShaftAngle
 from .delay import Delay, NoDelay
 from .instruments import EncoderAndNoise, Instruments, NoisyInstruments
 from .link import IdealLink, SuppliedLink
-from .load import LOADS, Bench, RecordedLoad
+from .load_part import LOADS, Bench, RecordedLoad
 from .part import Design
-from .setpoint import SETPOINTS, Recorded, SetPoint
+from .setpoint_part import SETPOINTS, Recorded, SetPoint
 
 
 class DriveSettings(NamedTuple):
@@ -100,8 +101,9 @@ class DriveParts(NamedTuple):
 
 
 def assemble(settings: DriveSettings, design: Design, records: Records, horizon: int) -> DriveParts:
-    """Return the parts that the settings choose;
-    a record takes the place of a drawn set point or load.
+    """Return the parts that the settings choose.
+
+    A record takes the place of a sampled set point or load.
     """
     actuator = ACTUATORS[settings.control](design, settings.interlocking)
     return DriveParts(
@@ -143,8 +145,10 @@ def _instruments(settings: DriveSettings, design: Design) -> Instruments:
 
 
 def _angle(settings: DriveSettings, design: Design) -> Angle:
-    """Return the angle of the shaft for positions,
-    else that of the rotor if the effect of switches depends on it.
+    """Return the angle that the drive tracks.
+
+    It is the shaft's for positions, and otherwise the rotor's if the effect of switches depends on
+    it.
     """
     plant = design.plant
     switches_meet_angle = settings.finite or settings.interlocking > 0 or plant.fixed

@@ -1,5 +1,6 @@
-"""Explain a drive's observations and actions entry by entry,
-from the names that plants give to their quantities.
+"""Explanations of a drive's observations and actions, component by component.
+
+They follow from the names that plants give to their quantities.
 
 A name is a kind (``i`` current, ``u`` voltage, ``psi`` flux linkage) and a place: ``i_sd`` is the
 stator's current along the d axis.
@@ -15,7 +16,7 @@ import numpy as np
 from rlbench_suite.core.component import Component, scaled
 
 from ..plants.direct_current import DirectCurrent
-from ..plants.induction import SCIM
+from ..plants.induction_plant import SCIM
 from ..plants.plant import Plant
 
 KINDS = {"i": "current", "u": "voltage", "psi": "flux linkage"}
@@ -62,9 +63,10 @@ def electrical(name: str, machine: str) -> str:
     return f"{KINDS[kind]}{winding} {AXES[axis].format(whose=whose)}"
 
 
-def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
-    """Describe the measured electrical quantities,
-    then the speed; ``error``: added to each meaning.
+def describe_measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
+    """Describe the measured electrical quantities, then the speed.
+
+    ``error`` is added to each meaning.
     """
     flux = {"psi_r": (plant.nominal_flux, "V s")} if isinstance(plant, SCIM) else {}
     entries = [
@@ -80,8 +82,9 @@ def measured(plant: Plant, machine: str, error: str = "") -> list[Component]:
 def energy(
     quantities: Mapping[str, np.ndarray], voltages: tuple[str, ...], period: float
 ) -> float | None:
-    """Return the energy that converters gave to a machine,
-    J, from recorded quantities; None where they do not tell.
+    """Return the energy that converters gave to a machine, J, from recorded quantities.
+
+    Return None where the quantities do not tell it.
 
     A vector of d and q is of constant amplitude, so its power is 3/2 of the product. A step's
     voltage is seen after the step, and its current is the mean of before and after.
@@ -113,8 +116,9 @@ def turning(plant: Plant) -> list[Component]:
 
 
 def legs(plant: Plant) -> list[tuple[str, str]]:
-    """Return name and meaning of each leg of the converters,
-    from a switch state's lowest bit to its highest.
+    """Return name and meaning of each leg of the converters, in the order of a switch state's bits.
+
+    The lowest bit is first.
     """
     pairs = []
     for fed, states in plant.converters:
@@ -154,9 +158,9 @@ def voltage_actions(plant: Plant, machine: str) -> tuple[Component, ...]:
     )
 
 
-MOST_NAMED = 20
+MAX_NAMED_STATES = 20
 """Switch states that are named one by one."""
-STATES = {
+STATE_EFFECTS = {
     8: "0 to 7, whose bits 4, 2 and 1 put phase a, b and c at the upper end of the link",
     4: "0 or 3 no voltage, 1 the link's voltage forward, 2 backward",
 }
@@ -168,11 +172,11 @@ def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, .
     (first, count), *second_converter = converters
     if not second_converter:
         return tuple(Component(*_state(state, count, first)) for state in range(count))
-    [(second, more)] = second_converter
-    if count * more <= MOST_NAMED:
+    [(second, second_count)] = second_converter
+    if count * second_count <= MAX_NAMED_STATES:
         pairs = [
-            (_state(low, count, first), _state(high, more, second))
-            for high in range(more)
+            (_state(low, count, first), _state(high, second_count, second))
+            for high in range(second_count)
             for low in range(count)
         ]
         return tuple(
@@ -180,17 +184,17 @@ def switch_states(converters: tuple[tuple[str, int], ...]) -> tuple[Component, .
         )
     rule = (
         f"state of the {first} + {count} * state of the {second}. States of the {first}: "
-        f"{STATES[count]}"
+        f"{STATE_EFFECTS[count]}"
     )
     rule += (
-        f"; of the {second}: {STATES[more]}"
-        if more != count
+        f"; of the {second}: {STATE_EFFECTS[second_count]}"
+        if second_count != count
         else f"; those of the {second} likewise"
     )
-    return (Component("switch_state", rule, "1", (count * more,)),)
+    return (Component("switch_state", rule, "1", (count * second_count,)),)
 
 
-SWITCHED = {
+STATE_NAMES = {
     4: (
         ("low", "both legs low: no voltage"),
         ("forward", "the link's voltage forward"),
@@ -216,5 +220,5 @@ def _state(state: int, count: int, fed: str) -> tuple[str, str]:
         }
         meaning = where.get(len(high), f"only {' and '.join(high)} at the upper end of the link")
         return f"{fed} {bits}", meaning + (": no voltage" if len(high) in where else "")
-    name, meaning = SWITCHED[count][state]
+    name, meaning = STATE_NAMES[count][state]
     return f"{fed} {name}", f"{fed}: {meaning}"

@@ -34,7 +34,7 @@ class Delay(NoDelay):
 
     def begin(self, electrical: Any, speed: Scalar) -> Any:
         """Return an action that changes the currents little."""
-        return self.actuator.first(electrical, speed)
+        return self.actuator.first_choice(electrical, speed)
 
     def exchange(self, memory: Any, choice: Any) -> tuple[Any, Any]:
         """Apply the waiting action; the action chosen now waits."""

@@ -16,7 +16,7 @@ from . import components
 from .part import Design
 from .quantity import Quantity
 
-COUNTS = 20_000
+COUNTS_PER_TURN = 20_000
 """Counts in a turn of the encoder: 5,000 lines, and four edges of the two tracks for each."""
 
 
@@ -30,9 +30,10 @@ class Instruments:
         """Return the memory at the start."""
         return ()
 
-    def ahead(self, memory: Any, first_speed: Scalar, last_speed: Scalar) -> Any:
-        """Return the memory one period later,
-        in which the speed (rad/s) went from ``before`` to ``after``.
+    def next_memory(self, memory: Any, first_speed: Scalar, last_speed: Scalar) -> Any:
+        """Return the memory one period later.
+
+        The speed (rad/s) went from ``first_speed`` to ``last_speed`` in it.
         """
         return memory
 
@@ -49,7 +50,10 @@ class Instruments:
 
     def components(self, quantity: Quantity) -> list[Component]:
         """Describe each measured quantity."""
-        return [*components.measured(self.plant, self.design.machine), *quantity.components()]
+        return [
+            *components.describe_measured(self.plant, self.design.machine),
+            *quantity.components(),
+        ]
 
 
 class NoisyInstruments(Instruments):
@@ -76,7 +80,7 @@ class NoisyInstruments(Instruments):
         """Add the errors."""
         errors = self.deviation * jax.random.normal(key, (len(measured) + 1,), self.design.dtype)
         noisy = [value + errors[i] for i, value in enumerate(measured)]
-        readings = quantity.estimated(self.with_speed(noisy, memory))
+        readings = quantity.estimate(self.with_speed(noisy, memory))
         return readings, quantity.read(readings, values, errors)
 
     def with_speed(self, measured: list[Scalar], memory: Any) -> list[Scalar]:
@@ -91,7 +95,10 @@ class NoisyInstruments(Instruments):
             )
             for component in quantity.components()
         ]
-        return [*components.measured(self.plant, self.design.machine, self.note), *estimated]
+        return [
+            *components.describe_measured(self.plant, self.design.machine, self.note),
+            *estimated,
+        ]
 
 
 class Counts(NamedTuple):
@@ -113,14 +120,14 @@ class EncoderAndNoise(NoisyInstruments):
 
     def __init__(self, design: Design, deviation: float) -> None:
         super().__init__(design, deviation)
-        self.quantum = 2 * math.pi / (COUNTS * design.period)
+        self.quantum = 2 * math.pi / (COUNTS_PER_TURN * design.period)
 
     def begin(self, speed: Scalar, key: jax.Array) -> Counts:
         """Return any angle between two edges, and the edges of a period at this speed."""
         fraction = jax.random.uniform(key, (), self.design.dtype)
         return Counts(fraction, -jnp.floor(fraction - speed * (1 / self.quantum)))
 
-    def ahead(self, memory: Counts, first_speed: Scalar, last_speed: Scalar) -> Counts:
+    def next_memory(self, memory: Counts, first_speed: Scalar, last_speed: Scalar) -> Counts:
         """Count the edges of a period."""
         position = memory.fraction + (first_speed + last_speed) * (0.5 / self.quantum)
         counted = jnp.floor(position)

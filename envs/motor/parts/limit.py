@@ -19,7 +19,7 @@ class Limit(abc.ABC):
     """One limit."""
 
     @abc.abstractmethod
-    def exceeded(self, state: Any) -> jax.Array:
+    def is_exceeded(self, state: Any) -> jax.Array:
         """Tell whether the drive trips."""
 
     @abc.abstractmethod
@@ -37,7 +37,7 @@ class OverCurrent(Limit):
     def __init__(self, plant: Plant) -> None:
         self.plant = plant
 
-    def exceeded(self, state: Any) -> jax.Array:
+    def is_exceeded(self, state: Any) -> jax.Array:
         """Compare with the limit."""
         return self.plant.length(state.electrical) > 1
 
@@ -61,7 +61,7 @@ class OverSpeed(Limit):
     def __init__(self, plant: Plant) -> None:
         self.plant = plant
 
-    def exceeded(self, state: Any) -> jax.Array:
+    def is_exceeded(self, state: Any) -> jax.Array:
         """Compare with the limit."""
         return jnp.abs(state.speed) > self.plant.speed_limit
 

@@ -1,5 +1,6 @@
-"""The converters' direct-current link: its voltage is nominal,
-or varies with a supply of its own.
+"""The converters' direct-current link.
+
+Its voltage is nominal, or varies with a supply of its own.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class IdealLink(Part):
         return ()
 
     def machine_voltage(self, voltage: Any, link: Any) -> Any:
-        """Return the machine's voltage, V, from that on a nominal link;
-        ``link``: as by :meth:`voltage`.
+        """Return the machine's voltage, V, from that on a nominal link.
+
+        ``link`` is what :meth:`voltage` returns.
         """
         return voltage
 
@@ -73,11 +75,11 @@ class SuppliedLink(IdealLink):
     ) -> Scalar:
         """Charge from the supply, and discharge by the power that the machine takes."""
         current = self.plant.power(voltage, electrical) * (1 / self.plant.rating)
-        return self.supply.rate(link, self.supply.ahead(memory.phase, passed), current)
+        return self.supply.rate(link, self.supply.advance_phase(memory.phase, passed), current)
 
     def advance(self, memory: Link, link: Scalar, duration: float) -> Link:
         """Return the link with the mains' phase moved on."""
-        return Link(link, self.supply.ahead(memory.phase, duration))
+        return Link(link, self.supply.advance_phase(memory.phase, duration))
 
     def observe(self, memory: Link) -> Values:
         """Return the voltage."""

@@ -14,7 +14,7 @@ from ..machines.frames import Values
 from ..plants.plant import Plant
 from ..setpoints.goals import Goal
 
-STEADY = 0.4
+STEADY_TORQUE_SHARE = 0.4
 """Fraction of the torque that a changing speed may take with the largest inertia."""
 
 
@@ -60,5 +60,5 @@ class Design(NamedTuple):
 
     @property
     def steady_acceleration(self) -> float:
-        """rad/s^2 that the fraction ``STEADY`` of the torque sustains."""
-        return STEADY * self.torques[1] / (2 * self.plant.nominal.inertia)
+        """rad/s^2 that the fraction ``STEADY_TORQUE_SHARE`` of the torque sustains."""
+        return STEADY_TORQUE_SHARE * self.torques[1] / (2 * self.plant.nominal.inertia)

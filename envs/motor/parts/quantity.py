@@ -30,37 +30,42 @@ class Quantity(abc.ABC):
     def value(self, machine: Any, electrical: Any, speed: Scalar, angle: Scalar) -> Values:
         """Return the values, in :attr:`unit`."""
 
-    def estimated(self, measured: list[Scalar]) -> list[Scalar]:
-        """Return what instruments show,
-        with all that nobody measures computed by the data sheet's machine.
+    def estimate(self, measured: list[Scalar]) -> list[Scalar]:
+        """Return what instruments show.
+
+        The data sheet's machine computes what nobody measures.
         """
         return measured
 
     def read(self, measured: list[Scalar], values: Values, errors: jax.Array) -> Values:
-        """Return the values that instruments show; ``errors``:
-        of each in ``measured``, and one more.
+        """Return the values that instruments show.
+
+        ``errors`` holds an error of each value in ``measured``, and one more.
         """
         return (values[0] + errors[-1] * self.goal.scale,)
 
-    def steepest(self, fastest: float) -> float:
-        """Return the change in each continuous step that a drive keeps up;
-        ``fastest``: of a set point's moves.
+    def max_change(self, fastest: float) -> float:
+        """Return the change in each continuous step that a drive keeps up.
+
+        ``fastest`` is the change of a set point's moves.
         """
         return fastest
 
-    def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
-        """Return the first set points; ``away``:
-        how far those of a loaded shaft are from where it is.
+    def first_setpoint(self, anywhere: Values, speed: Scalar, offset: Scalar) -> Values:
+        """Return the first set points.
+
+        ``offset`` is how far those of a loaded shaft are from where it is.
         """
         return anywhere
 
-    def attainable(self, setpoint: Values) -> Values:
+    def limit_jointly(self, setpoint: Values) -> Values:
         """Return the set points that can be reached together."""
         return setpoint
 
     def joint_range(self) -> tuple[KeyFigure, ...]:
-        """Return what :meth:`attainable` keeps within bounds,
-        beside the range of each set point.
+        """Return the joint ranges that :meth:`limit_jointly` keeps.
+
+        They hold beside the range of each set point.
         """
         return ()
 
@@ -84,16 +89,16 @@ class Current(Quantity):
 
     def value(self, machine: Any, electrical: Any, speed: Scalar, angle: Scalar) -> Values:
         """Return the currents."""
-        return self._scaled(self.plant.measured(electrical))
+        return self._in_amperes(self.plant.measure(electrical))
 
     def read(self, measured: list[Scalar], values: Values, errors: jax.Array) -> Values:
         """Return the measured currents."""
-        return self._scaled(tuple(measured))
+        return self._in_amperes(tuple(measured))
 
-    def _scaled(self, measured: Values) -> Values:
+    def _in_amperes(self, measured: Values) -> Values:
         return tuple(value * self.plant.current_limit for value in measured[: len(self.names)])
 
-    def attainable(self, setpoint: Values) -> Values:
+    def limit_jointly(self, setpoint: Values) -> Values:
         """Keep the stator's d and q current within the nominal circle."""
         if not isinstance(self.plant, ThreePhase):
             return setpoint
@@ -140,9 +145,10 @@ class Torque(Quantity):
         """Return the torque."""
         return (machine.torque(electrical),)
 
-    def estimated(self, measured: list[Scalar]) -> list[Scalar]:
-        """Replace the torque by that of the data sheet's machine
-        at the measured currents and flux.
+    def estimate(self, measured: list[Scalar]) -> list[Scalar]:
+        """Replace the torque by that of the data sheet's machine.
+
+        It follows from the measured currents and flux.
         """
         electrical = self.plant.electrical_of(tuple(measured[: len(self.plant.measured_names)]))
         return [*measured[:-1], self.plant.nominal.torque(electrical) * (1 / self.goal.scale)]
@@ -174,13 +180,13 @@ class Speed(Quantity):
         """Return the measured speed."""
         return (measured[len(self.plant.measured_names)] * self.plant.speed_limit,)
 
-    def steepest(self, fastest: float) -> float:
+    def max_change(self, fastest: float) -> float:
         """Return no more than part of the torque accelerates."""
         return min(fastest, self.goal.period * self.design.steady_acceleration)
 
-    def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
+    def first_setpoint(self, anywhere: Values, speed: Scalar, offset: Scalar) -> Values:
         """Begin near the speed at the start."""
-        return (jnp.clip(speed + away, self.goal.low[0], self.goal.high[0]),)
+        return (jnp.clip(speed + offset, self.goal.low[0], self.goal.high[0]),)
 
 
 class Position(Quantity):
@@ -193,13 +199,13 @@ class Position(Quantity):
         """Return the angle."""
         return (angle,)
 
-    def steepest(self, fastest: float) -> float:
+    def max_change(self, fastest: float) -> float:
         """Return a pace at which a cascade without feed-forward lags by half a halving error."""
         return self.goal.halving[0] / 100
 
-    def first(self, anywhere: Values, speed: Scalar, away: Scalar) -> Values:
+    def first_setpoint(self, anywhere: Values, speed: Scalar, offset: Scalar) -> Values:
         """Begin near zero."""
-        return (jnp.clip(jnp.zeros_like(speed) + away, self.goal.low[0], self.goal.high[0]),)
+        return (jnp.clip(jnp.zeros_like(speed) + offset, self.goal.low[0], self.goal.high[0]),)
 
 
 QUANTITIES: dict[str, type[Quantity]] = {

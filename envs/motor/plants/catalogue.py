@@ -6,7 +6,7 @@ from rlbench_suite.core.task_card import TaskCard
 
 from ..power_electronics.converter import CONVERTERS
 from .direct_current import DirectCurrent, ExtExDc, PermExDc, SeriesDc, ShuntDc
-from .induction import DFIM, SCIM
+from .induction_plant import DFIM, SCIM
 from .plant import Plant
 from .three_phase import EESM, PMSM, SixPhasePMSM, SynRM
 

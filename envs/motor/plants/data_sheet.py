@@ -1,5 +1,6 @@
-"""The data sheet of a drive as constants that a context may set,
-and the plant and goals that follow from it.
+"""The data sheet of a drive as constants that a context may set.
+
+The plant and the goals follow from it.
 
 Goals of another machine are those of the shipped one in other units: torques by the torque of the
 nominal current, speeds by the speed up to which the voltage holds that current, or by the speed
@@ -18,7 +19,7 @@ from typing import NamedTuple
 from rlbench_suite.contexts.context import Constant, Context
 
 from ..setpoints.goals import Goal
-from .induction import SCIM
+from .induction_plant import SCIM
 from .plant import Base, Plant
 from .three_phase import PMSM, SynRM, ThreePhase
 
@@ -45,11 +46,12 @@ _PARAMETERS = {
     "inertia": ("kg m^2", "of the rotor; the load's goes from zero to as much again"),
 }
 """Unit and meaning of each parameter of a machine."""
-_SHORTEST = 1e-6
+_MIN_PERIOD = 1e-6
 """s: shortest period; no controller is faster"""
 _MAX_CHANGE = 2.0
-"""Largest part of the current limit by which full voltage may move a current
-in a period (shipped: up to 1.5).
+"""Largest change of a current in a period by full voltage, in parts of the current limit.
+
+The shipped drives reach 1.5.
 """
 
 
@@ -65,7 +67,7 @@ def constants(plant: Plant, period: float) -> tuple[Constant, ...]:
         plant.nominal._fields, plant.nominal, plant.tolerance, strict=True
     ):
         unit, meaning = _PARAMETERS[name]
-        low, high = (rounded(nominal * (1 + sign * tolerance)) for sign in (-1, 1))
+        low, high = (round_number(nominal * (1 + sign * tolerance)) for sign in (-1, 1))
         if name == "pole_pairs":
             machine.append(
                 Constant(
@@ -88,7 +90,7 @@ def constants(plant: Plant, period: float) -> tuple[Constant, ...]:
             "d current while torque is requested",
         )
     fixed = [
-        Constant(name, unit, value := rounded(number), value, words, may_vary=False)
+        Constant(name, unit, value := round_number(number), value, words, may_vary=False)
         for name, (unit, number, words) in ratings.items()
     ]
     words = "of a step; follows from inductance, voltage and nominal current"
@@ -99,7 +101,7 @@ def constants(plant: Plant, period: float) -> tuple[Constant, ...]:
     )
 
 
-def rounded(number: float) -> float:
+def round_number(number: float) -> float:
     """Return a number as a data sheet writes it, with six digits."""
     return float(f"{number:.6g}")
 
@@ -149,7 +151,7 @@ def scaled(
         ValueError: full voltage moves a current too far in a period of the context.
     """
     ratios = _ratios(shipped, plant, context, goals[kind].period)
-    scaled_goals = {name: _scaled(goal, name, ratios) for name, goal in goals.items()}
+    scaled_goals = {name: _scale_goal(goal, name, ratios) for name, goal in goals.items()}
     period = scaled_goals[kind].period
     change = _base(plant).current_rate * period
     max_change = _MAX_CHANGE * plant.current_limit
@@ -159,10 +161,10 @@ def scaled(
             f"a current by {change:.3g} A in it, and at most {max_change:.3g} A, twice its limit, "
             "can be controlled."
         )
-    if period < _SHORTEST:
+    if period < _MIN_PERIOD:
         raise ValueError(
             f"The period {period:.3g} s of context {context.label} is too short: at least "
-            f"{_SHORTEST:g} s. "
+            f"{_MIN_PERIOD:g} s. "
             "It follows from inductance, link_voltage and nominal_current, unless period is given."
         )
     gained = _base(plant).torque / plant.nominal.inertia * scaled_goals[kind].period
@@ -210,7 +212,7 @@ def _ratios(shipped: Plant, plant: Plant, context: Context, period: float) -> _R
     )
 
 
-def _scaled(goal: Goal, kind: str, by: _Ratios) -> Goal:
+def _scale_goal(goal: Goal, kind: str, by: _Ratios) -> Goal:
     """Return a goal in other units."""
     angle = by.step * by.period
     quantity = {"current": by.current, "torque": by.torque, "speed": by.speed, "position": angle}[

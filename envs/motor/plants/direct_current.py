@@ -18,7 +18,10 @@ from .plant import Base, Plant
 class DirectCurrent(Plant):
     """Properties that all direct-current machines share."""
 
-    current_limit, nominal_current, speed_limit, unit = 210.0, 97.0, 400.0, 60.0
+    current_limit = 210.0
+    nominal_current = 97.0
+    speed_limit = 400.0
+    unit = 60.0
     currents: tuple[str, ...] = ("i",)
     measured_names: tuple[str, ...] = ("i",)
     voltages: tuple[str, ...] = ("u",)
@@ -31,11 +34,11 @@ class DirectCurrent(Plant):
         self.lowest = converter.lowest
         self.converters = tuple((fed, 2**converter.legs) for fed in self.fed)
 
-    def still(self, machine: Any) -> Any:
+    def state_at_rest(self, machine: Any) -> Any:
         """Return no current."""
         return dc.Armature(jnp.zeros_like(machine.inertia))
 
-    def measured(self, electrical: Any) -> Values:
+    def measure(self, electrical: Any) -> Values:
         """Return the currents."""
         return tuple(current * (1 / self.current_limit) for current in electrical)
 
@@ -48,25 +51,29 @@ class DirectCurrent(Plant):
         """Return the voltage of each converter."""
         return self.terminals(*(self.unit * share for share in applied))
 
-    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """Return the voltage between the legs of each converter,
-        or from its only leg to the link's lower end.
+    def voltage_of_legs(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+        """Return the voltage of each converter.
+
+        It is measured between the legs, or from the only leg to the link's lower end.
         """
         if self.converter.legs == 2:
             legs = tuple(legs[i] - legs[i + 1] for i in range(0, len(legs), 2))
         return self.voltage(legs, electrical, angle)
 
-    def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
-        """Keep the average of a single leg between the link's ends:
-        its diodes conduct to one of them.
+    def interlocked_voltage(
+        self, applied: Values, electrical: Any, angle: Scalar, share: float
+    ) -> Any:
+        """Keep the average of a single leg between the link's ends.
+
+        Its diodes conduct to one of them.
         """
         if self.converter.legs == 2:
-            return super().interlocked(applied, electrical, angle, share)
-        lost = interlocking.lost(self.leg_currents(electrical, angle), share)
+            return super().interlocked_voltage(applied, electrical, angle, share)
+        changes = interlocking.lost_voltages(self.leg_currents(electrical, angle), share)
         legs = tuple(
-            jnp.clip(duty + change, 0, 1) for duty, change in zip(applied, lost, strict=True)
+            jnp.clip(duty + change, 0, 1) for duty, change in zip(applied, changes, strict=True)
         )
-        return self.across(legs, electrical, angle)
+        return self.voltage_of_legs(legs, electrical, angle)
 
     def line_currents(self, electrical: Any) -> Values:
         """Return the current of each converter, A."""
@@ -79,23 +86,24 @@ class DirectCurrent(Plant):
             return currents
         return tuple(signed for current in currents for signed in (current, -current))
 
-    def conducting(self, electrical: Any, machine: Any) -> Any:
+    def conducting_state(self, electrical: Any, machine: Any) -> Any:
         """Block currents below zero where there is a diode."""
-        return electrical if self.converter.reverses else self.blocked(electrical, machine)
+        return electrical if self.converter.reverses else self.block_currents(electrical, machine)
 
-    def blocked(self, electrical: Any, machine: Any) -> Any:
+    def block_currents(self, electrical: Any, machine: Any) -> Any:
         """Stop each converter's current at zero."""
         return jax.tree.map(lambda current: jnp.maximum(current, 0), electrical)
 
-    def within_reach(self, action: Values) -> Values:
+    def limit_action(self, action: Values) -> Values:
         """Keep a converter of one or two quadrants from voltages below zero."""
         if self.lowest < 0:
             return action
         return tuple(jnp.maximum(share, self.lowest) for share in action)
 
-    def attainable(self, goal: Goal, kind: str) -> Goal:
-        """Limit the goal to fast forward speeds,
-        where the induced voltage lowers currents, and to possible signs.
+    def attainable_goal(self, goal: Goal, kind: str) -> Goal:
+        """Limit the goal to fast forward speeds and to possible signs.
+
+        At fast speeds the induced voltage lowers currents.
         """
         if self.lowest < 0:
             return goal
@@ -140,7 +148,7 @@ class PermExDc(DirectCurrent):
         """Return the armature's."""
         return (self.nominal.inductance,)
 
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
         """Return psi w."""
         return (self.nominal.magnet_flux * speed,)
 
@@ -170,7 +178,7 @@ class SeriesDc(DirectCurrent):
         """Return that of both windings together."""
         return (self.nominal.armature_inductance + self.nominal.field_inductance,)
 
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
         """Return L' w i."""
         return (self.nominal.rotation_inductance * speed * electrical.armature,)
 
@@ -180,8 +188,9 @@ class SeriesDc(DirectCurrent):
 
 
 class ShuntDc(DirectCurrent):
-    """Shunt wound. Only the armature's current is controlled;
-    the field's current follows the voltage slowly.
+    """A shunt-wound machine, of which only the armature's current is controlled.
+
+    The field's current follows the voltage slowly.
 
     Below R_e / L' (235 rad/s) the field decays unless armature current raises the voltage; its
     direction never turns, so torque goes one way.
@@ -194,7 +203,7 @@ class ShuntDc(DirectCurrent):
     FIELD = 10.0
     """A, at the start"""
 
-    def still(self, machine: Any) -> Any:
+    def state_at_rest(self, machine: Any) -> Any:
         """Return a magnetised machine."""
         zero = jnp.zeros_like(machine.inertia)
         return dc.Windings(zero, zero + self.FIELD)
@@ -203,7 +212,7 @@ class ShuntDc(DirectCurrent):
         """Return the current of both windings together, A."""
         return (electrical.armature + electrical.field,)
 
-    def blocked(self, electrical: Any, machine: Any) -> Any:
+    def block_currents(self, electrical: Any, machine: Any) -> Any:
         """Stop the line's current at zero. The field's current then continues through the armature.
 
         The voltage that brings this about adds the same flux linkage (V s) to both windings.
@@ -221,7 +230,7 @@ class ShuntDc(DirectCurrent):
         """Return the armature's."""
         return (self.nominal.armature_inductance,)
 
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
         """Return L' w i_e."""
         return (self.nominal.rotation_inductance * speed * electrical.field,)
 
@@ -231,8 +240,7 @@ class ShuntDc(DirectCurrent):
         return (torque / (self.nominal.rotation_inductance * field),)
 
     def speed_torques(self, electrical: Any) -> tuple[Scalar, Scalar]:
-        """Return what the nominal current makes with the present field,
-        and its opposite if the current reverses.
+        """Return the torques that the nominal current of either sign makes with the present field.
 
         The torque task has smaller ones that any field can make, of one sign. A controller that
         kept to them could not brake.
@@ -261,7 +269,7 @@ class ExtExDc(DirectCurrent):
     It changes a hundred times more slowly than the armature's.
     """
 
-    def still(self, machine: Any) -> Any:
+    def state_at_rest(self, machine: Any) -> Any:
         """Return a magnetised machine."""
         zero = jnp.zeros_like(machine.inertia)
         return dc.Windings(zero, zero + self.FIELD)
@@ -274,7 +282,7 @@ class ExtExDc(DirectCurrent):
         """Return the armature's and the field's."""
         return self.nominal.armature_inductance, self.nominal.field_inductance
 
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
         """Return L' w i_e in the armature."""
         return self.nominal.rotation_inductance * speed * electrical.field, 0.0 * speed
 

@@ -30,8 +30,9 @@ class Base(NamedTuple):
     torque: float
     """N m, by the nominal current"""
     speed: float
-    """rad/s: up to it the converter's voltage holds the nominal current;
-    below zero if it never does
+    """Speed up to which the converter's voltage holds the nominal current, rad/s.
+
+    It is below zero if the voltage never holds it.
     """
     current_rate: float
     """A/s, by full voltage at standstill"""
@@ -60,16 +61,18 @@ class Plant(abc.ABC):
     voltages: tuple[str, ...]
     """Names of the parts of a continuous action."""
     converters: tuple[tuple[str, int], ...]
-    """Circuit and number of switch states of each converter;
-    the drive's state counts the first one's fastest.
+    """Circuit and number of switch states of each converter.
+
+    The drive's state counts those of the first converter fastest.
     """
     lowest: float = -1.0
     """Lowest value of each part of a continuous action."""
     pole_pairs: float = 0
     """Electrical divided by mechanical angle; zero if no angle matters."""
     fixed: bool = False
-    """True if a continuous voltage stays constant in the stator's coordinates,
-    so that the rotor's angle matters.
+    """True if a continuous voltage stays constant in the stator's coordinates.
+
+    The rotor's angle matters then.
     """
     turning: int = 0
     """Angles that the effect of a switch state depends on."""
@@ -94,25 +97,28 @@ class Plant(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def still(self, machine: Any) -> Any:
+    def state_at_rest(self, machine: Any) -> Any:
         """Return the electrical state at the start: magnetised, no torque."""
 
     @abc.abstractmethod
-    def measured(self, electrical: Any) -> Values:
-        """Return the quantities of ``measured_names``:
-        currents by the limit, others by their nominal value.
+    def measure(self, electrical: Any) -> Values:
+        """Return the quantities of ``measured_names``.
+
+        Currents are in parts of the limit, others in parts of their nominal value.
         """
 
     @abc.abstractmethod
     def electrical_of(self, measured: Values, directions: Values = ()) -> Any:
-        """Invert :meth:`measured`; ``directions``:
-        of an induction machine's flux, as by :meth:`directions`.
+        """Invert :meth:`measure`.
+
+        ``directions`` are those of an induction machine's flux, as :meth:`directions` returns them.
         """
 
     @abc.abstractmethod
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Return the machine's voltage, V,
-        for a continuous action within the converter's limits.
+        """Return the machine's voltage, V, for a continuous action.
+
+        The action is within the converter's limits.
         """
 
     @property
@@ -125,34 +131,39 @@ class Plant(abc.ABC):
         return tuple(state >> bit & 1 for bit in range(self.switches))
 
     @abc.abstractmethod
-    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
-        """Return the machine's voltage, V, of legs at these parts
-        of the link's voltage; ``angle``: electrical, rad.
+    def voltage_of_legs(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+        """Return the machine's voltage, V, of legs at these parts of the link's voltage.
+
+        ``angle`` is electrical, in rad.
         """
 
     @abc.abstractmethod
     def leg_currents(self, electrical: Any, angle: Scalar) -> Values:
         """Return the current out of each leg, A; ``angle``: electrical, rad."""
 
-    def interlocked(self, applied: Values, electrical: Any, angle: Scalar, share: float) -> Any:
-        """Return the voltage of :meth:`voltage` if both switches
-        of every leg are off for a share of the period.
-        """
-        lost = interlocking.lost(self.leg_currents(electrical, angle), share)
-        nothing = self.across((0.0,) * len(lost), electrical, angle)
-        less = self.across(lost, electrical, angle)
-        voltage = self.voltage(applied, electrical, angle)
-        return jax.tree.map(lambda full, a, b: full + (a - b), voltage, less, nothing)
+    def interlocked_voltage(
+        self, applied: Values, electrical: Any, angle: Scalar, share: float
+    ) -> Any:
+        """Return the voltage of :meth:`voltage` less what interlocking loses.
 
-    def conducting(self, electrical: Any, machine: Any) -> Any:
+        Both switches of every leg are off for ``share`` of the period.
+        """
+        changes = interlocking.lost_voltages(self.leg_currents(electrical, angle), share)
+        nothing = self.voltage_of_legs((0.0,) * len(changes), electrical, angle)
+        changed = self.voltage_of_legs(changes, electrical, angle)
+        voltage = self.voltage(applied, electrical, angle)
+        return jax.tree.map(lambda full, a, b: full + (a - b), voltage, changed, nothing)
+
+    def conducting_state(self, electrical: Any, machine: Any) -> Any:
         """Return the electrical state without currents that the converter's diodes block."""
         return electrical
 
-    def switched(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
-        """Return the machine's voltage, V, of a switch state:
-        constant over a step, which is short.
+    def switched_voltage(self, state: Scalar, electrical: Any, angle: Scalar) -> Any:
+        """Return the machine's voltage, V, of a switch state.
+
+        It is constant over a step, which is short.
         """
-        return self.across(self.legs(state), electrical, angle)
+        return self.voltage_of_legs(self.legs(state), electrical, angle)
 
     @property
     @abc.abstractmethod
@@ -172,15 +183,17 @@ class Plant(abc.ABC):
         """Return the inductance of each controlled current's loop, H."""
 
     @abc.abstractmethod
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """Return the voltage, V, that each loop must overcome beyond resistance
-        and inductance, by the data sheet.
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
+        """Return the voltage, V, that each loop must overcome beyond resistance and inductance.
+
+        It follows from the data sheet.
         """
 
     @abc.abstractmethod
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return currents, A, that make a torque (N m) with little loss,
-        on the data sheet's machine.
+        """Return currents, A, that make a torque (N m) with little loss.
+
+        They are those of the data sheet's machine.
         """
 
     def speed_torques(self, electrical: Any) -> tuple[Scalar, Scalar] | None:
@@ -194,13 +207,11 @@ class Plant(abc.ABC):
         """Return :meth:`currents_for` a torque that is to be reached in a period (s) or more."""
         return self.currents_for(torque, electrical)
 
-    def holding(self, electrical: Any, speed: Scalar) -> Values:
+    def holding_action(self, electrical: Any, speed: Scalar) -> Values:
         """Return the continuous action that keeps the currents of the data sheet's machine."""
-        currents = (
-            value * self.current_limit for value in self.measured(electrical)[: self.inputs]
-        )
-        induced = self.induced(electrical, speed)
-        return self.within_reach(
+        currents = (value * self.current_limit for value in self.measure(electrical)[: self.inputs])
+        induced = self.induced_voltages(electrical, speed)
+        return self.limit_action(
             tuple(
                 jnp.clip((resistance * current + volts) * (1 / unit), -1, 1)
                 for resistance, current, volts, unit in zip(
@@ -209,24 +220,27 @@ class Plant(abc.ABC):
             )
         )
 
-    def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """Return the voltage, V, that removes errors (A)
-        in a period (s) with the data sheet's inductances.
+    def changing_voltages(self, errors: Values, period: float, speed: Scalar) -> Values:
+        """Return the voltage, V, that removes errors (A) in a period (s).
+
+        It follows from the data sheet's inductances.
         """
         return tuple(
             inductance / period * error
             for inductance, error in zip(self.inductances(), errors, strict=True)
         )
 
-    def together(self, changing: Values, holding: Values) -> Values:
-        """Return the changing voltages, V,
-        that a controller may request besides those that hold the currents.
+    def limit_changes(self, changing: Values, holding: Values) -> Values:
+        """Return the changing voltages, V, that a controller may request.
+
+        It requests them besides the voltages that hold the currents.
         """
         return changing
 
-    def waiting(self, lacking: Values) -> Values:
-        """Return the lack of voltage, in parts of a unit,
-        that stops each integrator; ``lacking``: each converter's.
+    def lack_per_integrator(self, lacking: Values) -> Values:
+        """Return the lack of voltage that stops each integrator, in parts of a unit.
+
+        ``lacking`` is the lack of each converter.
         """
         return lacking
 
@@ -234,19 +248,20 @@ class Plant(abc.ABC):
         """Return cosine and sine of each angle that the effect of a switch state depends on."""
         return ()
 
-    def within_reach(self, action: Values) -> Values:
+    def limit_action(self, action: Values) -> Values:
         """Return the action, limited to what the converter can give."""
         return action
 
-    def attainable(self, goal: Goal, kind: str) -> Goal:
-        """Return the machine's goal of a kind (``current``, ...),
-        or as much of it as the converter can follow.
+    def attainable_goal(self, goal: Goal, kind: str) -> Goal:
+        """Return the machine's goal of a kind (``current``, ...).
+
+        It is reduced to what the converter can follow.
         """
         return goal
 
     def length(self, electrical: Any) -> Scalar:
         """Return the largest current in parts of the limit."""
         longest: Scalar = 0.0
-        for value in self.measured(electrical):
+        for value in self.measure(electrical):
             longest = jnp.maximum(longest, jnp.abs(value))
         return longest

@@ -1,5 +1,6 @@
-"""A permanent-magnet synchronous machine that saturates,
-loses power in its iron and gets warm, on its inverter.
+"""A permanent-magnet synchronous machine that saturates, loses power in its iron and gets warm.
+
+It is fed by an inverter.
 
     d psi / dt = u - R(T_w) i - p w J psi,  i = i(psi, T_m),  T_shaft = 3/2 p (psi_d i_q - psi_q
     i_d) - T_iron
@@ -20,7 +21,7 @@ import numpy as np
 from ..machines import synchronous, thermal
 from ..machines.frames import DQ, Scalar, Values
 from ..machines.iron_losses import IronLosses
-from ..machines.saturation import Iron, Saturation, saturated
+from ..machines.saturation import Iron, Saturation, saturation_of
 from ..machines.thermal import Network, Temperatures
 from .three_phase import PMSM
 
@@ -85,13 +86,13 @@ class RealPermanentMagnet(NamedTuple):
 
     def flux_map(self, magnets: Scalar) -> Saturation:
         """Return the flux map with magnets at this temperature, degrees Celsius."""
-        iron = saturated(
+        iron = saturation_of(
             self.inductance_d,
             self.inductance_q,
             self.magnet_flux,
             Iron()._replace(qq=self.saturation),
         )
-        return iron.magnetised(thermal.magnet_flux(self.magnet_flux, magnets))
+        return iron.with_magnets(thermal.magnet_flux(self.magnet_flux, magnets))
 
     def inner_torque(self, flux: DQ, current: DQ) -> Scalar:
         """Return the torque between stator and rotor, N m."""
@@ -122,11 +123,12 @@ class RealPermanentMagnet(NamedTuple):
             voltage.q - ohm * current.q - electrical * flux.d,
         )
 
-    def heated(
+    def warm_up(
         self, electrical: Warm, next_flux: DQ, current: DQ, speed: Scalar, duration: Scalar
     ) -> Warm:
-        """Return the flux ``after``, its ``current``,
-        and the temperatures after this many seconds of their losses.
+        """Return the state with this flux and current after ``duration`` s of losses.
+
+        The losses warm the machine.
         """
         copper = self.copper_losses(current, electrical.winding)
         iron = self.iron_torque(next_flux, speed) * speed
@@ -147,7 +149,7 @@ class RealPMSM(PMSM):
     nominal: Any = RealPermanentMagnet()
     tolerance: Any = RealPermanentMagnet(0.1, 0.1, 0.1, 0.05, 0, 0.0, 0.2, 0.3, 0.3, 1 / 6, 0.4)
 
-    def still(self, machine: RealPermanentMagnet) -> Warm:
+    def state_at_rest(self, machine: RealPermanentMagnet) -> Warm:
         """Return no currents, and temperatures as after long copper losses alone."""
         zero = jnp.zeros_like(machine.inertia)
         copper = machine.warm / (1 / Network().winding_to_iron + 1 / Network().iron_to_coolant)
@@ -155,22 +157,24 @@ class RealPMSM(PMSM):
         flux = thermal.magnet_flux(machine.magnet_flux, warm.magnets)
         return Warm(zero, zero, flux, zero, *warm)
 
-    def measured(self, electrical: Warm) -> Values:
+    def measure(self, electrical: Warm) -> Values:
         """Return the currents."""
         per = 1 / self.current_limit
         return electrical.d * per, electrical.q * per
 
     @property
     def nominal_map(self) -> Saturation:
-        """Flux map of the data sheet, with magnets at 80 degrees Celsius,
-        the middle of their range.
+        """Flux map of the data sheet, with magnets at 80 degrees Celsius.
+
+        That is the middle of their range.
         """
         return self.nominal.flux_map(80.0)
 
     @cached_property
     def table(self) -> tuple[np.ndarray, DQ]:
-        """Return torques, N m, and the d and q current,
-        A, of the most torque by each of ``AMPLITUDES``; on host.
+        """Return the largest torque of each current of ``AMPLITUDES``, N m, with its d and q, A.
+
+        It is computed on the host.
         """
         angle = np.linspace(0, 0.5 * np.pi, 2001)[:, None]
         current = DQ(-AMPLITUDES * np.sin(angle), AMPLITUDES * np.cos(angle))
@@ -179,8 +183,9 @@ class RealPMSM(PMSM):
         return torque[best], DQ(current.d[best], current.q[best])
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the currents of maximum torque per ampere
-        on the data sheet's flux map, from a table.
+        """Return the currents of maximum torque per ampere on the data sheet's flux map.
+
+        They come from a table.
         """
         torques, currents = self.table
         size = jnp.abs(torque)

@@ -1,5 +1,6 @@
-"""Three-phase machines on two-level bridges:
-parts common to all, and the synchronous ones, one of them of six phases.
+"""Three-phase machines on two-level bridges: what all share, and the synchronous ones.
+
+One of these has six phases.
 """
 
 from __future__ import annotations
@@ -25,19 +26,20 @@ from ..machines.frames import (
 )
 from .plant import Base, Plant
 
-LEAST_FREE = 0.05
+MIN_FREE_VOLTAGE = 0.05
 """Part of a converter's voltage that is always available to change a current."""
 
 
-def within_unit_circle(d: Scalar, q: Scalar) -> tuple[Scalar, Scalar]:
+def shorten_to_unit_circle(d: Scalar, q: Scalar) -> tuple[Scalar, Scalar]:
     """Return a vector, shortened to length one in its own direction if it is longer."""
     share = 1 / jnp.maximum(1, jnp.sqrt(d * d + q * q))
     return d * share, q * share
 
 
 class ThreePhase(Plant):
-    """Properties that three-phase machines share:
-    two voltages in field coordinates within a circle.
+    """Properties that three-phase machines share: two voltages within a circle.
+
+    The voltages are in field coordinates.
     """
 
     currents: tuple[str, ...] = ("i_d", "i_q")
@@ -55,13 +57,13 @@ class ThreePhase(Plant):
         """Return the rotor's direction."""
         return jnp.cos(angle), jnp.sin(angle)
 
-    def within_reach(self, action: Values) -> Values:
+    def limit_action(self, action: Values) -> Values:
         """Shorten the vector to the unit circle in its own direction."""
-        return within_unit_circle(action[0], action[1])
+        return shorten_to_unit_circle(action[0], action[1])
 
     def length(self, electrical: Any) -> Scalar:
         """Return the length of the current's vector."""
-        d, q = self.measured(electrical)[:2]
+        d, q = self.measure(electrical)[:2]
         return jnp.sqrt(d * d + q * q)
 
     def phases(self, legs: Values) -> AlphaBeta:
@@ -69,8 +71,9 @@ class ThreePhase(Plant):
         return clarke(self.terminals(legs))
 
     def terminals(self, legs: Values) -> Phases:
-        """Return the voltages, V, of a bridge's phases against the link's middle;
-        the first leg is phase c's.
+        """Return the voltages, V, of a bridge's phases against the link's middle.
+
+        The first leg is phase c's.
         """
         c, b, a = legs
         return Phases(self.link * (a - 0.5), self.link * (b - 0.5), self.link * (c - 0.5))
@@ -109,12 +112,12 @@ class Coupled(ThreePhase):
     def shares(self, volts: Values) -> tuple[Values, Values]:
         """Return each converter's voltage in parts of its largest."""
 
-    def together(self, changing: Values, holding: Values) -> Values:
+    def limit_changes(self, changing: Values, holding: Values) -> Values:
         """Scale all by one share, the largest that keeps both converters within their limits."""
-        share = room(zip(self.shares(holding), self.shares(changing), strict=True))
+        share = attainable_share(zip(self.shares(holding), self.shares(changing), strict=True))
         return tuple(volts * share for volts in changing)
 
-    def waiting(self, lacking: Values) -> Values:
+    def lack_per_integrator(self, lacking: Values) -> Values:
         """Stop all integrators while one converter lacks voltage.
 
         A voltage that one winding alone has learnt is large for the flux that they share.
@@ -125,9 +128,8 @@ class Coupled(ThreePhase):
         return (largest,) * len(lacking)
 
 
-def room(voltages: Iterable[tuple[Values, Values]]) -> Scalar:
-    """Return the largest share of a change, up to one,
-    for which each converter's voltage is within its limit.
+def attainable_share(voltages: Iterable[tuple[Values, Values]]) -> Scalar:
+    """Return the largest share of a change, up to one, that each converter's voltage allows.
 
     The share solves |holding + share changing| = 1, so too large a current may use the whole range
     on its way back.
@@ -138,7 +140,7 @@ def room(voltages: Iterable[tuple[Values, Values]]) -> Scalar:
     """
     share: Scalar = 1.0
     for holding, changing in voltages:
-        free = jnp.maximum(1 - _product(holding, holding), LEAST_FREE)
+        free = jnp.maximum(1 - _product(holding, holding), MIN_FREE_VOLTAGE)
         along = _product(holding, changing)
         reach = along + jnp.sqrt(along * along + free * _product(changing, changing))
         share = jnp.minimum(share, free / jnp.maximum(reach, free))
@@ -159,11 +161,11 @@ class Synchronous(ThreePhase):
     vector: Any = DQ
     """Type of its currents and voltages."""
 
-    def still(self, machine: Any) -> Any:
+    def state_at_rest(self, machine: Any) -> Any:
         """Return no currents."""
         return self.vector(*(jnp.zeros_like(machine.inertia) for _ in self.vector._fields))
 
-    def measured(self, electrical: Any) -> Values:
+    def measure(self, electrical: Any) -> Values:
         """Return the currents."""
         per = 1 / self.current_limit
         return tuple(current * per for current in electrical)
@@ -176,7 +178,7 @@ class Synchronous(ThreePhase):
         """Return a voltage that is constant in rotor coordinates over a step."""
         return self.vector(*(unit * share for unit, share in zip(self.units, applied, strict=True)))
 
-    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+    def voltage_of_legs(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the voltage in rotor coordinates."""
         return park(self.phases(legs), angle)
 
@@ -202,7 +204,9 @@ class PMSM(Synchronous):
 
     nominal = synchronous.PermanentMagnet()
     tolerance = synchronous.PermanentMagnet(0.2, 0.15, 0.15, 0.1, 0, 0.0)
-    current_limit, nominal_current, speed_limit = 400.0, 240.0, 4000 * math.pi / 30
+    current_limit = 400.0
+    nominal_current = 240.0
+    speed_limit = 4000 * math.pi / 30
     unit = 300 / math.sqrt(3)
     pole_pairs = 3
 
@@ -217,14 +221,15 @@ class PMSM(Synchronous):
         smaller = min(machine.inductance_d, machine.inductance_q)
         return self._base(machine.resistance, currents, machine.flux(DQ(*currents)), smaller)
 
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage that each axis gets by the other's flux."""
         electric, linked = self.pole_pairs * speed, self.nominal.flux(electrical)
         return -electric * linked.q, electric * linked.d
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the currents of maximum torque per ampere
-        (Morimoto et al. 1990, doi:10.1109/28.60058, eq. 9).
+        """Return the currents of maximum torque per ampere.
+
+        Source: Morimoto et al. 1990, doi:10.1109/28.60058, eq. 9.
 
         i_d of an i_q is closed form; the i_q of a torque by Newton's method, from the side where
         the torque is convex.
@@ -248,7 +253,9 @@ class SynRM(Synchronous):
 
     nominal = synchronous.Reluctance()
     tolerance = synchronous.Reluctance(0.2, 0.15, 0.15, 0, 0.0)
-    current_limit, nominal_current, speed_limit = 18.0, 10.0, 4300 * math.pi / 30
+    current_limit = 18.0
+    nominal_current = 10.0
+    speed_limit = 4300 * math.pi / 30
     unit = 80 / math.sqrt(3)
     pole_pairs = 4
 
@@ -258,7 +265,7 @@ class SynRM(Synchronous):
         flux = machine.inductance_d * current, machine.inductance_q * current
         return self._base(machine.resistance, (current, current), flux, machine.inductance_q)
 
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage that each axis gets by the other's flux."""
         electric, machine = self.pole_pairs * speed, self.nominal
         return (
@@ -267,7 +274,8 @@ class SynRM(Synchronous):
         )
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return |i_q| = i_d, the least current for a torque;
+        """Return |i_q| = i_d, the least current for a torque.
+
         i_d is never small, so that torque responds quickly.
         """
         constant = 1.5 * self.pole_pairs * (self.nominal.inductance_d - self.nominal.inductance_q)
@@ -291,7 +299,9 @@ class EESM(Synchronous, Coupled):
     measured_names = ("i_d", "i_q", "i_e")
     voltages = ("u_d", "u_q", "u_e")
     converters = (("stator", 8), ("field", 4))
-    current_limit, nominal_current, speed_limit = 150.0, 120.0, 12000 * math.pi / 30
+    current_limit = 150.0
+    nominal_current = 120.0
+    speed_limit = 12000 * math.pi / 30
     unit = 300 / math.sqrt(3)
     pole_pairs = 3
     vector = synchronous.Excited
@@ -307,20 +317,20 @@ class EESM(Synchronous, Coupled):
         """Unit of each part of the action, V."""
         return self.unit, self.unit, self.link
 
-    def still(self, machine: Any) -> Any:
+    def state_at_rest(self, machine: Any) -> Any:
         """Return a magnetised machine."""
         zero = jnp.zeros_like(machine.inertia)
         return synchronous.Excited(zero, zero, zero + self.FIELD)
 
     def length(self, electrical: Any) -> Scalar:
         """Return the length of the stator's vector or the field's current, whichever is longer."""
-        return jnp.maximum(super().length(electrical), jnp.abs(self.measured(electrical)[2]))
+        return jnp.maximum(super().length(electrical), jnp.abs(self.measure(electrical)[2]))
 
-    def within_reach(self, action: Values) -> Values:
+    def limit_action(self, action: Values) -> Values:
         """Shorten the stator's vector to the unit circle."""
-        return *within_unit_circle(action[0], action[1]), action[2]
+        return *shorten_to_unit_circle(action[0], action[1]), action[2]
 
-    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+    def voltage_of_legs(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the bridge's voltage in rotor coordinates, then that of the field's converter."""
         return synchronous.Excited(
             *park(self.phases(legs[:3]), angle), self.link * (legs[3] - legs[4])
@@ -347,26 +357,28 @@ class EESM(Synchronous, Coupled):
         """Return the inductance of each winding by itself."""
         return self.nominal.inductance_d, self.nominal.inductance_q, self.nominal.field_inductance
 
-    def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """Let d axis and field change each other's flux,
-        and add half of what the rotor's turning adds on the way.
+    def changing_voltages(self, errors: Values, period: float, speed: Scalar) -> Values:
+        """Let d axis and field change each other's flux.
+
+        Half of what the rotor's turning adds on the way is added.
         """
-        d, q, field = super().changing(errors, period, speed)
+        d, q, field = super().changing_voltages(errors, period, speed)
         mutual = self.nominal.mutual_inductance / period
-        turning_d, turning_q, _ = self.induced(
+        turning_d, turning_q, _ = self.induced_voltages(
             synchronous.Excited(*(0.5 * error for error in errors)), speed
         )
         return d + mutual * errors[2] + turning_d, q + turning_q, field + 1.5 * mutual * errors[0]
 
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage that each axis gets by the other's flux."""
         electric, machine = self.pole_pairs * speed, self.nominal
         linked = machine.inductance_d * electrical.d + machine.mutual_inductance * electrical.field
         return -electric * machine.inductance_q * electrical.q, electric * linked, 0.0 * speed
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the least losses, 3/2 R (i_d^2 + i_q^2) + r_e i_e^2,
-        in closed form; i_q at the present flux.
+        """Return the currents of least losses, with i_q at the present flux.
+
+        The losses are 3/2 R (i_d^2 + i_q^2) + r_e i_e^2, and their least is in closed form.
 
         With the flux psi = l_m i_e + (L_d - L_q) i_d they are least where i_d / i_e = (L_d - L_q) 2
         r_e / (3 R l_m), and then where the losses of i_d and i_e equal those of i_q.
@@ -386,40 +398,40 @@ class EESM(Synchronous, Coupled):
         field = jnp.maximum(jnp.sqrt(jnp.abs(torque) * (1 / (constant * balance))), self.MIN_FIELD)
         return (
             ratio * field,
-            self._across(torque, self._turned_by(electrical.d, electrical.field)),
+            self._across(torque, self._flux_across(electrical.d, electrical.field)),
             field,
         )
 
     def currents_within(self, period: float, torque: Scalar, electrical: Any) -> Values:
-        """Take i_q at the flux of one period later, which full voltage bounds:
-        at the present one a rise overshoots.
+        """Take i_q at the flux of one period later, which full voltage bounds.
+
+        At the present flux a rise overshoots.
         """
         d, _, field = self.currents_for(torque, electrical)
-        present_turn = self._turned_by(electrical.d, electrical.field)
-        then = self._turned_by(d, field)
+        present_flux = self._flux_across(electrical.d, electrical.field)
+        next_flux = self._flux_across(d, field)
         reach = self.unit * period
         return (
             d,
-            self._across(torque, jnp.clip(then, present_turn - reach, present_turn + reach)),
+            self._across(torque, jnp.clip(next_flux, present_flux - reach, present_flux + reach)),
             field,
         )
 
-    def _turned_by(self, d: Scalar, field: Scalar) -> Scalar:
+    def _flux_across(self, d: Scalar, field: Scalar) -> Scalar:
         """Return the flux, V s, that makes torque with i_q: 3/2 p psi i_q."""
         machine = self.nominal
         return machine.mutual_inductance * field + (machine.inductance_d - machine.inductance_q) * d
 
     def _across(self, torque: Scalar, flux: Scalar) -> Scalar:
-        """Return i_q, A, for a torque at a flux (V s),
-        or at that of the least field if it is more.
-        """
+        """Return i_q, A, for a torque at a flux (V s), at least that of the least field."""
         flux = jnp.maximum(flux, self.nominal.mutual_inductance * self.MIN_FIELD)
         return jnp.clip(torque / (1.5 * self.pole_pairs * flux), -self.MAX_FIELD, self.MAX_FIELD)
 
 
 class SixPhasePMSM(Synchronous):
-    """A machine with permanent magnets and two three-phase windings,
-    each with a bridge on a 60 V link.
+    """A machine with permanent magnets and two three-phase windings.
+
+    Each winding has a bridge on a 60 V link.
 
     The peer's 300 V would move the x and y currents beyond their limit within its step of 0.1 ms;
     on 60 V the machine reaches its nominal 150 A up to 150 rad/s.
@@ -431,25 +443,27 @@ class SixPhasePMSM(Synchronous):
     measured_names = ("i_d", "i_q", "i_x", "i_y")
     voltages = ("u_d", "u_q", "u_x", "u_y")
     converters = (("first winding", 8), ("second winding", 8))
-    current_limit, nominal_current, speed_limit = 400.0, 150.0, 4000 * math.pi / 30
+    current_limit = 400.0
+    nominal_current = 150.0
+    speed_limit = 4000 * math.pi / 30
     unit = 60 / math.sqrt(3)
     pole_pairs = 5
     vector = synchronous.DQXY
 
     def length(self, electrical: Any) -> Scalar:
         """Return the length of the vector of all four."""
-        d, q, x, y = self.measured(electrical)
+        d, q, x, y = self.measure(electrical)
         return jnp.sqrt(d * d + q * q + (x * x + y * y))
 
-    def within_reach(self, action: Values) -> Values:
+    def limit_action(self, action: Values) -> Values:
         """Shorten each winding's vector, (d + x, q - y) and (d - x, q + y), to the unit circle."""
         d, q, x, y = action
-        first = (d + x) * (d + x) + (q - y) * (q - y)
-        second = (d - x) * (d - x) + (q + y) * (q + y)
-        share = 1 / jnp.maximum(1, jnp.sqrt(jnp.maximum(first, second)))
+        first_square = (d + x) * (d + x) + (q - y) * (q - y)
+        second_square = (d - x) * (d - x) + (q + y) * (q + y)
+        share = 1 / jnp.maximum(1, jnp.sqrt(jnp.maximum(first_square, second_square)))
         return d * share, q * share, x * share, y * share
 
-    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+    def voltage_of_legs(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the voltage of both windings' bridges."""
         return synchronous.six_phase_vector(
             self.terminals(legs[:3]), self.terminals(legs[3:]), angle
@@ -484,7 +498,7 @@ class SixPhasePMSM(Synchronous):
             machine.inductance_y,
         )
 
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage that each axis gets by the other's flux; x and y turn backwards."""
         electric, machine = self.pole_pairs * speed, self.nominal
         linked = machine.inductance_d * electrical.d + machine.magnet_flux

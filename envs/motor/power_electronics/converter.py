@@ -1,5 +1,6 @@
-"""Voltages of power-electronic converters in parts of the link's:
-averaged over a period (duty), or by switch states.
+"""Voltages of power-electronic converters in parts of the link's.
+
+They are averaged over a period (duty), or given by switch states.
 
 Ideal switches, no dead time. Source: Mohan, Undeland & Robbins, Power Electronics (2003), chapters
 7 and 8; switch states are numbered as in gym-electric-motor 3.0.3.
@@ -23,8 +24,9 @@ class Converter(NamedTuple):
     lowest: float
     """Its lowest voltage in parts of the link's; the highest is 1"""
     reverses: bool
-    """True if current flows both ways; otherwise it stops at zero,
-    and the voltage is the machine's induced one
+    """True if current flows both ways.
+
+    Otherwise it stops at zero, and the voltage is then the machine's induced one.
     """
 
 
@@ -33,23 +35,17 @@ CONVERTERS = {
     "2qc": Converter(1, 0.0, True),
     "1qc": Converter(1, 0.0, False),
 }
-"""Converters by their names in ``card.choices``:
-H bridge; half bridge; switch above and diode below (buck).
-"""
+"""Converters by their names in ``card.choices``.
 
-FOUR_QUADRANT_STATES = (0.0, 1.0, -1.0, 0.0)
-"""Voltage of a four-quadrant converter (H bridge) by switch state:
-both low, forward, backward, both high.
-"""
-
-BRIDGE_STATES = tuple(tuple((state >> bit & 1) - 0.5 for bit in (2, 1, 0)) for state in range(8))
-"""Voltages of phases a, b, c of a three-phase bridge (B6) by switch state, against the link's
-middle: +-1/2. The highest bit is phase a's switch: 0 and 7 are the two zero vectors.
+They are an H bridge, a half bridge, and a buck converter: a switch above and a diode below.
 """
 
 
 def four_quadrant_state(state: Scalar) -> Scalar:
-    """Return the voltage by switch state 0..3."""
+    """Return the voltage of an H bridge by switch state.
+
+    The states 0..3 are both low, forward, backward, and both high.
+    """
     forward, backward = state == 1, state == 2
     return forward * 1.0 - backward * 1.0
 
@@ -60,5 +56,8 @@ def bridge(duty: Phases) -> Phases:
 
 
 def bridge_state(state: Scalar) -> Phases:
-    """Return the voltages by switch state 0..7."""
+    """Return the voltages by switch state 0..7, against the link's middle.
+
+    The highest bit is phase a's switch: 0 and 7 are the two zero vectors.
+    """
     return Phases((state >> 2 & 1) - 0.5, (state >> 1 & 1) - 0.5, (state & 1) - 0.5)

@@ -13,9 +13,10 @@ import jax.numpy as jnp
 from ..machines.frames import Scalar
 
 
-def lost(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
-    """Return the change of each leg's voltage averaged over a period,
-    in parts of the link's: -sign(i) t / T.
+def lost_voltages(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
+    """Return the change of each leg's voltage by interlocking, averaged over a period.
+
+    It is -sign(i) t / T, in parts of the link's voltage.
 
     Args:
         currents: A, out of the legs.
@@ -24,12 +25,10 @@ def lost(currents: tuple[Scalar, ...], share: float) -> tuple[Scalar, ...]:
     return tuple(-share * jnp.sign(current) for current in currents)
 
 
-def freewheeling(
+def freewheeling_legs(
     old_legs: tuple[Scalar, ...], new_legs: tuple[Scalar, ...], currents: tuple[Scalar, ...]
 ) -> tuple[Scalar, ...]:
-    """Return the ends (0 or 1) at which the legs are while interlocked,
-    on their way between two switch states.
-    """
+    """Return the ends (0 or 1) at which interlocked legs are between two switch states."""
     return tuple(
         jnp.where(old == new, new, (current < 0).astype(old.dtype))
         for old, new, current in zip(old_legs, new_legs, currents, strict=True)

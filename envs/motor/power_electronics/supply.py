@@ -12,8 +12,8 @@ grow with the link's. The voltage thus drops by r at rated power.
 ========= ==========================================================================================
 rc        a constant source, which takes power back
 ac1, ac3  single- and three-phase mains of 50 Hz through a bridge of diodes. They take no power
-          back; above ``BRAKING_FROM`` a resistor takes it. The source's peak is 1.1 and pi/3 of the
-          nominal voltage; any phase at the start
+          back; above ``BRAKING_VOLTAGE`` a resistor takes it. The source's peak is 1.1 and pi/3 of
+          the nominal voltage; any phase at the start
 ========= ==========================================================================================
 
 Source: Mohan, Undeland & Robbins, Power Electronics (2003), chapter 5 (diode rectifiers) and
@@ -32,15 +32,15 @@ import jax.numpy as jnp
 
 from ..machines.frames import Scalar
 
-DROP = 0.05
+VOLTAGE_DROP = 0.05
 """r, the fraction by which the voltage drops at rated power"""
 TIME_CONSTANT = 4e-3
 """T, s; as of gym-electric-motor's RC supply"""
-MAINS = 50.0
+MAINS_FREQUENCY = 50.0
 """Hz"""
-BRAKING_FROM = 1.15
+BRAKING_VOLTAGE = 1.15
 """Voltage above which the braking resistor is switched on in proportion."""
-BRAKING = 10.0
+BRAKING_GAIN = 10.0
 """Its current by R's at the same voltage."""
 
 
@@ -64,7 +64,7 @@ class Supply(abc.ABC):
     def rate(self, voltage: Scalar, phase: Any, current: Scalar) -> Scalar:
         """Return dv/dt, 1/s, while the converters draw this power in parts of S, at v = 1."""
 
-    def ahead(self, phase: Any, duration: float) -> Any:
+    def advance_phase(self, phase: Any, duration: float) -> Any:
         """Return the phase after ``duration`` s."""
         return phase
 
@@ -78,7 +78,7 @@ class RC(Supply):
 
     def rate(self, voltage: Scalar, phase: Any, current: Scalar) -> Scalar:
         """Charge towards the source's voltage."""
-        return (1 - voltage - DROP * current) * (1 / TIME_CONSTANT)
+        return (1 - voltage - VOLTAGE_DROP * current) * (1 / TIME_CONSTANT)
 
 
 class Rectifier(Supply):
@@ -95,12 +95,12 @@ class Rectifier(Supply):
     def rate(self, voltage: Scalar, phase: Any, current: Scalar) -> Scalar:
         """Let current pass the diodes one way only."""
         passing = jnp.maximum(self.source(phase) - voltage, 0)
-        braking = BRAKING * jnp.maximum(voltage - BRAKING_FROM, 0)
-        return (passing - braking - DROP * current) * (1 / TIME_CONSTANT)
+        braking = BRAKING_GAIN * jnp.maximum(voltage - BRAKING_VOLTAGE, 0)
+        return (passing - braking - VOLTAGE_DROP * current) * (1 / TIME_CONSTANT)
 
-    def ahead(self, phase: Any, duration: float) -> Any:
+    def advance_phase(self, phase: Any, duration: float) -> Any:
         """Turn the phase by the mains' frequency."""
-        later = phase + MAINS * duration
+        later = phase + MAINS_FREQUENCY * duration
         return later - jnp.floor(later)
 
 
@@ -116,8 +116,9 @@ class MainsOfThreePhases(Rectifier):
     """Six pulses a turn."""
 
     def source(self, phase: Scalar) -> Scalar:
-        """Return the highest phase less the lowest:
-        a sixth of a turn about each peak of a cosine.
+        """Return the highest phase less the lowest.
+
+        It is a sixth of a turn about each peak of a cosine.
         """
         sixths = 6 * phase
         return (math.pi / 3) * jnp.cos((math.pi / 3) * (sixths - jnp.floor(sixths + 0.5)))

@@ -37,20 +37,37 @@ class Goal(NamedTuple):
     friction: Polynomial = Polynomial()
     """Friction of the load in speed control, at the middle of its tolerance"""
     jump: float = 0.0
-    """rad/s or rad: largest distance of the first set point of a speed or position;
-    half of it with switch states
+    """Largest distance of the first set point of a speed or position, rad/s or rad.
+
+    With switch states it is half of this.
     """
 
 
-FAST = 1e-5
+FINITE_ARMATURE_PERIOD = 1e-5
 """s: in this time 60 V change the current of an armature of 19 uH by 32 A."""
 
 GOALS: dict[tuple[str, str], Goal] = {
     ("PermExDc", "current"): Goal(
-        (-97.0,), (97.0,), (0.2,), (2.0,), (5.0,), 210.0, (-280.0, 280.0), FAST, 2e-6
+        (-97.0,),
+        (97.0,),
+        (0.2,),
+        (2.0,),
+        (5.0,),
+        210.0,
+        (-280.0, 280.0),
+        FINITE_ARMATURE_PERIOD,
+        2e-6,
     ),
     ("PermExDc", "torque"): Goal(
-        (-16.0,), (16.0,), (0.03,), (0.3,), (0.8,), 38.0, (-280.0, 280.0), FAST, 2e-6
+        (-16.0,),
+        (16.0,),
+        (0.03,),
+        (0.3,),
+        (0.8,),
+        38.0,
+        (-280.0, 280.0),
+        FINITE_ARMATURE_PERIOD,
+        2e-6,
     ),
     ("PermExDc", "speed"): Goal(
         (-280.0,),
@@ -71,11 +88,19 @@ GOALS: dict[tuple[str, str], Goal] = {
         (5.0, 5.0),
         210.0,
         (-250.0, 250.0),
-        FAST,
+        FINITE_ARMATURE_PERIOD,
         2e-6,
     ),
     ("ExtExDc", "torque"): Goal(
-        (-12.0,), (12.0,), (0.03,), (0.3,), (0.6,), 38.0, (-250.0, 250.0), FAST, 2e-6
+        (-12.0,),
+        (12.0,),
+        (0.03,),
+        (0.3,),
+        (0.6,),
+        38.0,
+        (-250.0, 250.0),
+        FINITE_ARMATURE_PERIOD,
+        2e-6,
     ),
     ("ExtExDc", "speed"): Goal(
         (-250.0,),
@@ -107,10 +132,18 @@ GOALS: dict[tuple[str, str], Goal] = {
         jump=20.0,
     ),
     ("ShuntDc", "current"): Goal(
-        (-80.0,), (80.0,), (0.2,), (2.0,), (5.0,), 210.0, (0.0, 220.0), FAST, 2e-6
+        (-80.0,), (80.0,), (0.2,), (2.0,), (5.0,), 210.0, (0.0, 220.0), FINITE_ARMATURE_PERIOD, 2e-6
     ),
     ("ShuntDc", "torque"): Goal(
-        (0.1,), (0.9,), (0.001,), (0.01,), (0.05,), 2.0, (100.0, 200.0), FAST, 1e-6
+        (0.1,),
+        (0.9,),
+        (0.001,),
+        (0.01,),
+        (0.05,),
+        2.0,
+        (100.0, 200.0),
+        FINITE_ARMATURE_PERIOD,
+        1e-6,
     ),
     ("ShuntDc", "speed"): Goal(
         (100.0,),

@@ -79,13 +79,13 @@ class Wave(NamedTuple):
         """Return the value."""
         return self.middle + self.amplitude * shape.value(self.phase)
 
-    def ahead(self, steps: float = 1.0) -> Wave:
+    def shift(self, steps: float = 1.0) -> Wave:
         """Return the wave one step later, or a part of one."""
         phase = self.phase + steps * self.advance
         return self._replace(phase=phase - jnp.floor(phase))
 
 
-def through(
+def wave_through(
     name: str,
     value: Scalar,
     bounds: tuple[float, float],
@@ -103,8 +103,8 @@ def through(
         bounds: lowest and highest.
         slope: largest change of the wave in a step (for a wave that jumps: between jumps).
         jump: largest change at once.
-        size: place of the amplitude, uniform in [0, 1), between ``LEAST`` of the largest and the
-            largest.
+        size: place of the amplitude, uniform in [0, 1), between ``MIN_AMPLITUDE`` of the largest
+            and the largest.
         height_unit: position of the middle, uniform in [0, 1), among the middles that value and
             bounds allow.
         branch: where in a turn, uniform in [0, 1).

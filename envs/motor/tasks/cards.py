@@ -42,8 +42,9 @@ _STEPS = {
     ("SixPhasePMSM", "speed"): 1000,
     ("SCIM", "speed"): 1000,
 }
-"""Horizons by switch states that are not 500 steps:
-50 ms for speeds, 5 ms for currents with a field's among them.
+"""Horizons by switch states that are not 500 steps.
+
+Speeds get 50 ms, and currents 5 ms if a field's is among them.
 """
 
 
@@ -152,11 +153,11 @@ def _setpoints_only(machine: str, goal: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _constraint(horizon: int, more: str = "") -> Constraint:
+def _constraint(horizon: int, details: str = "") -> Constraint:
     """Return the limit of a drive's excess current; see ``parts/limit.py``."""
     return Constraint(
         counts=(
-            f"excess of the largest current over the nominal one, in parts of it{more}, summed "
+            f"excess of the largest current over the nominal one, in parts of it{details}, summed "
             "over the steps"
         ),
         limit=_EXCESS * horizon,

@@ -1,5 +1,6 @@
-"""Control the torque of a permanent-magnet machine whose magnets lose flux during the episode,
-without a torque sensor.
+"""Control the torque of a machine whose permanent magnets lose flux during the episode.
+
+It has no torque sensor.
 
 The task is that of ``drive.py`` except for this table. The lost flux shows only in the voltage that
 the magnets still induce, so at standstill it cannot be seen at all.
@@ -38,7 +39,7 @@ from ..plants.plant import Plant
 from ..plants.three_phase import PMSM
 from ..setpoints.goals import Goal
 from . import scope
-from .drive import ENDS, Drive, Params, State
+from .drive import OBSERVATION_BOUND, Drive, Params, State
 
 _HEALTHY = synchronous.PermanentMagnet()
 
@@ -75,25 +76,25 @@ class Demagnetisable(NamedTuple):
     onset: Scalar = 0.02
     """s, from the start: when it is lost"""
 
-    def _present(self, flux_share: Scalar) -> synchronous.PermanentMagnet:
+    def _machine_with_flux(self, flux_share: Scalar) -> synchronous.PermanentMagnet:
         healthy = synchronous.PermanentMagnet(*self[: len(_HEALTHY)])
         return healthy._replace(magnet_flux=healthy.magnet_flux * flux_share)
 
     def flux(self, electrical: Magnetised) -> DQ:
         """Return flux linkages, V s."""
-        return self._present(electrical.flux_share).flux(DQ(electrical.d, electrical.q))
+        return self._machine_with_flux(electrical.flux_share).flux(DQ(electrical.d, electrical.q))
 
     def derivative(self, electrical: Magnetised, voltage: DQ, speed: Scalar) -> Magnetised:
         """Return rates per s, under a voltage (V) at a mechanical speed (rad/s)."""
         current = DQ(electrical.d, electrical.q)
-        rate = self._present(electrical.flux_share).derivative(current, voltage, speed)
+        rate = self._machine_with_flux(electrical.flux_share).derivative(current, voltage, speed)
         return Magnetised(
             *rate, jnp.zeros_like(electrical.flux_share), jnp.ones_like(electrical.clock)
         )
 
     def torque(self, electrical: Magnetised) -> Scalar:
         """Return the torque, N m."""
-        return self._present(electrical.flux_share).torque(DQ(electrical.d, electrical.q))
+        return self._machine_with_flux(electrical.flux_share).torque(DQ(electrical.d, electrical.q))
 
 
 class DemagnetisablePMSM(PMSM):
@@ -103,12 +104,12 @@ class DemagnetisablePMSM(PMSM):
     tolerance: Any = Demagnetisable(0.2, 0.15, 0.15, 0.1, 0, 0.0, 0.25 / 0.35, 0.75)
     vector: Any = Magnetised
 
-    def still(self, machine: Any) -> Magnetised:
+    def state_at_rest(self, machine: Any) -> Magnetised:
         """Return no currents, and magnets that have lost nothing."""
         zero = jnp.zeros_like(machine.inertia)
         return Magnetised(zero, zero, zero + 1, zero)
 
-    def measured(self, electrical: Any) -> Values:
+    def measure(self, electrical: Any) -> Values:
         """Return the currents."""
         per = 1 / self.current_limit
         return electrical.d * per, electrical.q * per
@@ -117,9 +118,9 @@ class DemagnetisablePMSM(PMSM):
         """Return the voltage, V."""
         return DQ(self.unit * applied[0], self.unit * applied[1])
 
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage that whole magnets of the data sheet would induce."""
-        return super().induced(electrical._replace(flux_share=1.0), speed)
+        return super().induced_voltages(electrical._replace(flux_share=1.0), speed)
 
 
 class DemagnetisedDrive(Drive):
@@ -141,12 +142,16 @@ class DemagnetisedDrive(Drive):
         """Ask for no more torque than weak magnets and the reluctance can make."""
         return goal._replace(low=(-60.0,), high=(60.0,))
 
-    def moved(self, state: State, voltage: Any, params: Params, duration: float) -> State:
+    def integrate(self, state: State, voltage: Any, params: Params, duration: float) -> State:
         """Return currents ``duration`` s later; then the magnets may fail."""
-        next_state = super().moved(state, voltage, params, duration)
-        lost = jnp.where(next_state.electrical.clock > params.machine.onset, params.machine.loss, 0)
+        next_state = super().integrate(state, voltage, params, duration)
+        lost_share = jnp.where(
+            next_state.electrical.clock > params.machine.onset, params.machine.loss, 0
+        )
         return next_state._replace(
-            electrical=next_state.electrical._replace(flux_share=(1 - lost).astype(self.dtype))
+            electrical=next_state.electrical._replace(
+                flux_share=(1 - lost_share).astype(self.dtype)
+            )
         )
 
     def _flux(self, state: State, params: Params) -> Scalar:
@@ -160,20 +165,20 @@ class DemagnetisedDrive(Drive):
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Show currents, speed, set point and voltages; see the table."""
         measured = [
-            *self.plant.measured(state.electrical),
+            *self.plant.measure(state.electrical),
             state.speed * (1 / self.plant.speed_limit),
         ]
         return jnp.clip(
             self.stack(*measured, state.setpoint[0] * (1 / self.goal.scale), *state.applied),
-            -ENDS,
-            ENDS,
+            -OBSERVATION_BOUND,
+            OBSERVATION_BOUND,
         )
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe each entry, in the order of :meth:`observation`."""
         applied = self.actuator.components("applied", "in the last step")
         return (
-            *components.measured(self.plant, self.design.machine),
+            *components.describe_measured(self.plant, self.design.machine),
             *self._setpoint_components(),
             *applied,
         )
@@ -181,7 +186,8 @@ class DemagnetisedDrive(Drive):
     def privileged(self, state: State, params: Params) -> jax.Array:
         """Show flux and torque; see the table."""
         return self.stack(
-            self._flux(state, params), self.controlled(state, params)[0] * (1 / self.goal.scale)
+            self._flux(state, params),
+            self.controlled_values(state, params)[0] * (1 / self.goal.scale),
         )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
@@ -192,7 +198,7 @@ class DemagnetisedDrive(Drive):
         """Describe what is shown, with units."""
         d, q = (
             float(value) * self.plant.current_limit
-            for value in self.plant.measured(state.electrical)
+            for value in self.plant.measure(state.electrical)
         )
         applied = ", ".join(f"{float(voltage):+.3f}" for voltage in state.applied)
         return (
@@ -204,7 +210,7 @@ class DemagnetisedDrive(Drive):
         """Draw currents and the requested torque; see ``scope.py``."""
         setpoint, goal = float(state.setpoint[0]), self.goal
         gauge = scope.Gauge("torque asked for (N m)", setpoint, setpoint, goal.low[0], goal.high[0])
-        d, q = (float(value) for value in self.plant.measured(state.electrical))
+        d, q = (float(value) for value in self.plant.measure(state.electrical))
         share = float(self.plant.length(state.electrical))
         voltages = tuple(float(voltage) for voltage in state.applied)
         return scope.picture((d, q), share, 1.1, [gauge], voltages, ("i_d", "i_q"))

@@ -1,5 +1,6 @@
-"""Control currents, torque, speed or position of an electric drive
-by the voltages or switch states of its converter.
+"""Control currents, torque, speed or position of an electric drive.
+
+The actions are voltages or switch states of its converter.
 
 This is the task of every machine: ``card.settings`` names the machine (``plants/catalogue.py``),
 the goal and the control. One step of the episode is one Runge-Kutta step of the machine's equations
@@ -43,7 +44,7 @@ chosen costs nothing. Memories are the last field of the state; what can be meas
 the observation.
 
 ======================  ============================================================================
-``setpoint``            kind of set points: ``parts/setpoint.py``
+``setpoint``            kind of set points: ``parts/setpoint_part.py``
 ``supply``              supply of a link whose voltage varies: ``power_electronics/supply.py``.
                         Actions are parts of the link's present voltage, which is observed by the
                         nominal one
@@ -61,9 +62,10 @@ the observation.
                         action that waits is observed. The first one to wait keeps the currents, by
                         the data sheet, or has all switches low
 ``load``                for speed and position: friction; a constant torque instead of it
-                        (``HOISTED``); or friction and an Ornstein-Uhlenbeck torque. For currents
-                        and torque: a bench that holds the speed, or moves it along a sine within
-                        the task's speeds, no faster than ``STEADY``: ``parts/load.py``
+                        (``HOIST_SHARE``); or friction and an Ornstein-Uhlenbeck torque. For
+                        currents and torque: a bench that holds the speed, or moves it along a sine
+                        within the task's speeds, no faster than ``STEADY_TORQUE_SHARE``:
+                        ``parts/load_part.py``
 ``solver``              integration method: ``machines/solver.py``; ``exact`` serves currents and
                         torque on a constant or RC link
 ``noise``               deviation of every instrument in parts of its full scale: a Gaussian error
@@ -102,19 +104,19 @@ from ..machines.frames import Scalar, Values
 from ..parts import components
 from ..parts.assembly import DriveSettings, Records, assemble
 from ..parts.limit import Limit, OverCurrent, OverSpeed
-from ..parts.load import within_tolerance
+from ..parts.load_part import within_tolerance
 from ..parts.part import Design, Part
 from ..parts.quantity import QUANTITIES, range_and_accuracy
-from ..parts.setpoint import Range
+from ..parts.setpoint_part import Range
 from ..plants import data_sheet
 from ..plants.catalogue import plant_of
-from ..plants.data_sheet import rounded
+from ..plants.data_sheet import round_number
 from ..plants.plant import Plant
 from ..plants.three_phase import ThreePhase
 from ..setpoints.goals import GOALS, Goal
 from . import scope
 
-ENDS = 1.5
+OBSERVATION_BOUND = 1.5
 """Ends of instruments, in parts of the limit."""
 ERROR_UNIT = 10.0
 """Number of halving errors that an error of one stands for in the observation."""
@@ -147,13 +149,13 @@ class Memories(NamedTuple):
     """Memories of the parts of a drive; empty if a part is the usual one."""
 
     setpoint: Any = ()
-    """See ``parts/setpoint.py``"""
+    """See ``parts/setpoint_part.py``"""
     link: Any = ()
     """A :class:`~..power_electronics.supply.Link`"""
     waiting: Any = ()
     """Voltages or switch state that were chosen in the last step and are applied in the next one"""
     load: Any = ()
-    """See ``parts/load.py``"""
+    """See ``parts/load_part.py``"""
     instruments: Any = ()
     """See ``parts/instruments.py``"""
 
@@ -177,15 +179,14 @@ class State(NamedTuple):
     speed: Scalar
     """rad/s"""
     angle: Scalar
-    """rad: the rotor's electrical angle;
-    for position control the shaft's own, with full turns counted
+    """Electrical angle of the rotor, rad.
+
+    For position control it is the shaft's own, with full turns counted.
     """
     setpoint: Values
     """A, N m, rad/s or rad"""
     applied: Values
-    """Choice of the last step: voltages in parts of the largest,
-    or the state of each switch as 0 or 1
-    """
+    """Choice of the last step: voltages in parts of the largest, or each switch as 0 or 1"""
     memories: Memories = Memories()
 
 
@@ -208,7 +209,9 @@ class Drive(Task[Params, State]):
             kind: goal for (machine, kind), goal in GOALS.items() if machine == settings.machine
         }
         self.context_values = self._read_data_sheet(card)
-        self.goal: Goal = self.chosen_goal(self.plant.attainable(self.goals[self.kind], self.kind))
+        self.goal: Goal = self.chosen_goal(
+            self.plant.attainable_goal(self.goals[self.kind], self.kind)
+        )
         self.period = self.goal.finite_period if self.finite else self.goal.period
         torque = self.goals["torque"]
         self.design = Design(
@@ -229,16 +232,16 @@ class Drive(Task[Params, State]):
         self.angle = memories.angle
         self.solve = memories.solve
         self.limits: tuple[Limit, ...] = OverCurrent(self.plant), OverSpeed(self.plant)
-        self.observation_space = self.box(-ENDS, ENDS, (len(self.observation_components()),))
+        self.observation_space = self.box(
+            -OBSERVATION_BOUND, OBSERVATION_BOUND, (len(self.observation_components()),)
+        )
         self.action_space = self.actuator.space(self.box)
         self.max_overload = self.plant.current_limit / self.plant.nominal_current - 1
         penalty = (1 + ROUNDING) * self.context_values.weight("overload") * self.max_overload
         self.reward_space = self.box(0 - penalty, self.context_values.weight("tracking"))
 
     def _read_data_sheet(self, card: TaskCard) -> OwnConstants:
-        """Put the machine and the goals of a context's data sheet
-        in place of the task's; return its constants.
-        """
+        """Set the machine and the goals by a context's data sheet, and return its constants."""
         if not card.context:
             return OwnConstants(card, TERMS)
         constants = (*data_sheet.constants(self.plant, self.goals[self.kind].period), *TERMS)
@@ -248,8 +251,7 @@ class Drive(Task[Params, State]):
         return OwnConstants(card, constants)
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the machine's data sheet, its limits,
-        the period, and the weights of the reward's terms.
+        """Return the data sheet, its limits, the period, and the weights of the reward's terms.
 
         Special drives have none that may be set.
         """
@@ -259,14 +261,15 @@ class Drive(Task[Params, State]):
         return (*sheet, *self.context_values.present(TERMS)) if sheet else ()
 
     def series(self) -> tuple[Series, ...]:
-        """Return what is to be followed, within the goal's range,
-        and the load's torque; both at the drive's period.
+        """Return the series of set points and of the load's torque, at the drive's period.
+
+        Set points are within the goal's range.
         """
         if not self.constants():
             return ()
         ends = zip(self.names, self.goal.low, self.goal.high, strict=True)
         columns = tuple(
-            Column(name, self.quantity.unit, rounded(low), rounded(high), "")
+            Column(name, self.quantity.unit, round_number(low), round_number(high), "")
             for name, low, high in ends
         )
         words = "what is to be followed, in place of drawn set points"
@@ -277,7 +280,7 @@ class Drive(Task[Params, State]):
         if not self.loaded:
             return (setpoint,)
         torque = self.goals["torque"]
-        low, high = rounded(torque.low[0]), rounded(torque.high[0])
+        low, high = round_number(torque.low[0]), round_number(torque.high[0])
         column = Column(
             "load_torque", "N m", low, high, "positive: slows a shaft that turns forwards"
         )
@@ -323,9 +326,7 @@ class Drive(Task[Params, State]):
         return record.values().astype(self.dtype)
 
     def chosen_plant(self, plant: Plant) -> Plant:
-        """Return the controlled plant: the machine's,
-        or another plant that a subclass puts in its place.
-        """
+        """Return the controlled plant: the machine's, or one that a subclass puts in its place."""
         return plant
 
     def chosen_goal(self, goal: Goal) -> Goal:
@@ -342,7 +343,7 @@ class Drive(Task[Params, State]):
                 high,
                 pace * slowest,
                 math.log(fastest / slowest),
-                pace * self.quantity.steepest(fastest),
+                pace * self.quantity.max_change(fastest),
                 jump,
             )
             for low, high, slowest, fastest in zip(
@@ -353,9 +354,7 @@ class Drive(Task[Params, State]):
     # -- an episode --------------------------------------------------------------------------------
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Return a machine within its tolerances,
-        at a speed or with a load in the bands of the split.
-        """
+        """Sample a machine within its tolerances, and a speed or load in the bands of the split."""
         nominal, tolerance = self.plant.nominal, self.plant.tolerance
         u = self.uniform(key, len(nominal) + 4)
         machine = type(nominal)(
@@ -378,10 +377,10 @@ class Drive(Task[Params, State]):
             low + (high - low) * u[i]
             for i, (low, high) in enumerate(zip(self.goal.low, self.goal.high, strict=True))
         )
-        setpoint = self.quantity.first(setpoint, params.speed, self.jump * (2 * u[0] - 1))
+        setpoint = self.quantity.first_setpoint(setpoint, params.speed, self.jump * (2 * u[0] - 1))
         angle = self.angle.begin(u[-1], zero)
-        still = self.plant.still(params.machine)
-        setpoint = self.quantity.attainable(self.setpoints.first(setpoint, params.pace))
+        still = self.plant.state_at_rest(params.machine)
+        setpoint = self.quantity.limit_jointly(self.setpoints.first_setpoint(setpoint, params.pace))
         memories = Memories(
             self.setpoints.begin(setpoint, self.ranges, params.pace, jax.random.fold_in(key, 1)),
             self.link.begin(jax.random.fold_in(key, 2), self.dtype),
@@ -394,33 +393,36 @@ class Drive(Task[Params, State]):
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move the drive by one period; then draw new set points."""
         applied, waiting = self.delay.exchange(state.memories.waiting, self.actuator.choose(action))
-        next_state = self.driven(state, applied, params)
+        next_state = self.advance_period(state, applied, params)
         setpoint, memory = self.setpoints.step(
             state.setpoint, state.memories.setpoint, self.ranges, params.pace, key
         )
-        load = self.load.ahead(next_state.memories.load, key)
-        instrument_memory = self.instruments.ahead(
+        load = self.load.next_memory(next_state.memories.load, key)
+        instrument_memory = self.instruments.next_memory(
             next_state.memories.instruments, state.speed, next_state.speed
         )
         memories = next_state.memories._replace(
             setpoint=memory, waiting=waiting, load=load, instruments=instrument_memory
         )
-        return next_state._replace(setpoint=self.quantity.attainable(setpoint), memories=memories)
+        return next_state._replace(
+            setpoint=self.quantity.limit_jointly(setpoint), memories=memories
+        )
 
-    def driven(self, state: State, applied: Any, params: Params) -> State:
-        """Return the drive one period later; ``applied``:
-        voltages that the converters give, or a switch state.
+    def advance_period(self, state: State, applied: Any, params: Params) -> State:
+        """Return the drive one period later.
+
+        ``applied`` are voltages that the converters give, or a switch state.
         """
         return self.actuator.apply(
             applied,
             state,
             self.electrical_angle(state),
-            lambda present, voltage, share: self.moved(
+            lambda present, voltage, share: self.integrate(
                 present, voltage, params, share * self.period
             ),
         )
 
-    def moved(self, state: State, voltage: Any, params: Params, duration: float) -> State:
+    def integrate(self, state: State, voltage: Any, params: Params, duration: float) -> State:
         """Return machine, shaft and link ``duration`` s later.
 
         ``voltage``: V, for a nominal link; it is constant over this time except for the link's
@@ -432,7 +434,7 @@ class Drive(Task[Params, State]):
         load, link, angle, turns = self.load, self.link, self.angle, duration / self.period
 
         def rate(share: float, present: Moving) -> Moving:
-            electrical = self.plant.conducting(present.electrical, machine)
+            electrical = self.plant.conducting_state(present.electrical, machine)
             speed = load.speed(load_memory, first_speed, present.speed, share * turns)
             torque = machine.torque(electrical)
             acceleration = load.acceleration(
@@ -449,17 +451,18 @@ class Drive(Task[Params, State]):
 
         start = Moving(
             state.electrical,
-            load.integrated(first_speed),
-            angle.integrated(state.angle),
+            load.integrated_speed(first_speed),
+            angle.integrated_angle(state.angle),
             link.voltage(link_memory),
         )
         end = self.solve(rate, start, duration)
         speed = load.speed(load_memory, first_speed, end.speed, turns)
         next_angle = angle.advance(state.angle, end.angle, first_speed, duration)
         memories = state.memories._replace(
-            link=link.advance(link_memory, end.link, duration), load=load.moved(load_memory, turns)
+            link=link.advance(link_memory, end.link, duration),
+            load=load.advance(load_memory, turns),
         )
-        electrical = self.plant.conducting(end.electrical, machine)
+        electrical = self.plant.conducting_state(end.electrical, machine)
         return state._replace(
             electrical=electrical, speed=speed, angle=next_angle, memories=memories
         )
@@ -471,23 +474,23 @@ class Drive(Task[Params, State]):
             electrical,
             self.period,
         )
-        return self.plant.conducting(end, params.machine)
+        return self.plant.conducting_state(end, params.machine)
 
     def electrical_angle(self, state: State) -> Scalar:
         """Return the rotor's electrical angle, rad."""
         return self.angle.electrical(state.angle)
 
-    def controlled(self, state: State, params: Params) -> Values:
+    def controlled_values(self, state: State, params: Params) -> Values:
         """Return the controlled quantities, A, N m, rad/s or rad."""
         return self.quantity.value(params.machine, state.electrical, state.speed, state.angle)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Show measurements, set points, errors and parts; see the table."""
         measured = [
-            *self.plant.measured(state.electrical),
+            *self.plant.measure(state.electrical),
             state.speed * (1 / self.plant.speed_limit),
         ]
-        controlled = self.controlled(state, params)
+        controlled = self.controlled_values(state, params)
         measured += self.quantity.instruments(controlled)
         measured, controlled = self.instruments.read(
             measured, controlled, self.quantity, state.memories.instruments, key
@@ -506,7 +509,7 @@ class Drive(Task[Params, State]):
         entries = self.stack(
             *measured, *setpoints, *errors, *turning, *state.applied, *memory_entries
         )
-        return jnp.clip(entries, -ENDS, ENDS)
+        return jnp.clip(entries, -OBSERVATION_BOUND, OBSERVATION_BOUND)
 
     def _parts_with_memories(self, memories: Memories) -> list[tuple[Part, Any]]:
         """Return each part that remembers, with its memory."""
@@ -520,21 +523,21 @@ class Drive(Task[Params, State]):
         """
         entries = iter([observation[i] for i in range(len(self.observation_components()))])
 
-        def next_ones(count: int) -> Values:
+        def take_values(count: int) -> Values:
             return tuple(next(entries) for _ in range(count))
 
-        measured = next_ones(len(self.plant.measured_names))
+        measured = take_values(len(self.plant.measured_names))
         speed = next(entries) * self.plant.speed_limit
-        next_ones(len(self.quantity.components()))
-        setpoint = tuple(value * self.goal.scale for value in next_ones(len(self.names)))
-        errors = next_ones(len(self.names))
-        directions = next_ones(len(self.angle.components()))
-        applied = next_ones(self.actuator.width)
+        take_values(len(self.quantity.components()))
+        setpoint = tuple(value * self.goal.scale for value in take_values(len(self.names)))
+        errors = take_values(len(self.names))
+        directions = take_values(len(self.angle.components()))
+        applied = take_values(self.actuator.width)
         angle = jnp.arctan2(directions[-1], directions[-2]) if directions else jnp.zeros_like(speed)
         if self.kind == "position":
             angle = setpoint[0] - errors[0] * (ERROR_UNIT * self.goal.halving[0])
-        link = self.link.memory(next_ones(len(self.link.components())))
-        waiting = self.actuator.choice(next_ones(self.actuator.width)) if self.delayed else ()
+        link = self.link.memory(take_values(len(self.link.components())))
+        waiting = self.actuator.choice(take_values(self.actuator.width)) if self.delayed else ()
         memories = Memories(link=link, waiting=waiting)
         return State(
             self.plant.electrical_of(measured, directions),
@@ -548,13 +551,12 @@ class Drive(Task[Params, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return a reward for the quantities' distance
-        from the set points that the action was chosen for.
+        """Return a reward for the distance from the set points that the action was chosen for.
 
         A price of the cost is taken off where a context asks for it.
         """
         total: Scalar = 0.0
-        values = self.controlled(next_state, params)
+        values = self.controlled_values(next_state, params)
         for setpoint, value, halving in zip(state.setpoint, values, self.goal.halving, strict=True):
             total = total + halving / (halving + jnp.abs(value - setpoint))
         tracking = total * (1 / len(values))
@@ -568,11 +570,11 @@ class Drive(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Tell whether a limit is exceeded."""
-        return self.tripped(state)
+        return self.has_tripped(state)
 
-    def tripped(self, state: State) -> jax.Array:
+    def has_tripped(self, state: State) -> jax.Array:
         """Tell whether a limit is exceeded, which ends the episode without success."""
-        return reduce(or_, (limit.exceeded(state) for limit in self.limits))
+        return reduce(or_, (limit.is_exceeded(state) for limit in self.limits))
 
     def cost(self, state: State, action: jax.Array, next_state: State, params: Params) -> jax.Array:
         """Return the cost of coming near the limits."""
@@ -581,11 +583,11 @@ class Drive(Task[Params, State]):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         largest: Scalar = 0.0
-        values = self.controlled(state, params)
+        values = self.controlled_values(state, params)
         for setpoint, value, halving in zip(state.setpoint, values, self.goal.halving, strict=True):
             largest = jnp.maximum(largest, jnp.abs(value - setpoint) * (1 / halving))
         return {
-            "success": (largest < 1) & ~self.tripped(state),
+            "success": (largest < 1) & ~self.has_tripped(state),
             "error": largest,
             "current": self.plant.length(state.electrical),
             "torque": params.machine.torque(state.electrical),
@@ -659,14 +661,14 @@ class Drive(Task[Params, State]):
 
     def describe(self, state: State, params: Params) -> str:
         """Describe all measured, requested and applied quantities, with units."""
-        measured = [float(value) for value in self.plant.measured(state.electrical)]
+        measured = [float(value) for value in self.plant.measure(state.electrical)]
         names = self.plant.measured_names
         scales = [self.plant.current_limit if name.startswith("i") else 1.0 for name in names]
         measurements = ", ".join(
             f"{name} {value * scale:+.4g} {'A' if scale != 1 else 'of nominal'}"
             for name, value, scale in zip(names, measured, scales, strict=True)
         )
-        values = [float(value) for value in self.controlled(state, params)]
+        values = [float(value) for value in self.controlled_values(state, params)]
         unit = self.quantity.unit
         controlled = "; ".join(
             f"{name} {value:+.4g} {unit}, set point {float(setpoint):+.4g} {unit}"
@@ -684,12 +686,12 @@ class Drive(Task[Params, State]):
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw currents and gauges; see ``scope.py``."""
-        measured = [float(value) for value in self.plant.measured(state.electrical)]
+        measured = [float(value) for value in self.plant.measure(state.electrical)]
         gauges = [
             scope.Gauge(f"{name} ({self.quantity.unit})", float(value), float(setpoint), low, high)
             for name, value, setpoint, low, high in zip(
                 self.names,
-                self.controlled(state, params),
+                self.controlled_values(state, params),
                 state.setpoint,
                 self.goal.low,
                 self.goal.high,

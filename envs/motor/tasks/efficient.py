@@ -1,5 +1,6 @@
-"""Control the torque of a permanent-magnet machine with little loss:
-tracking and efficiency are two objectives.
+"""Control the torque of a permanent-magnet machine with little loss.
+
+Tracking and efficiency are two objectives.
 
 The drive is that of ``real.py`` except for this table: saturated, aged, with losses in copper and
 iron. It turns up to twice as fast. There the least copper losses are not the least losses, because
@@ -28,10 +29,10 @@ from ..setpoints.goals import Goal
 from .drive import Params, State
 from .real import RealDrive
 
-LOSSES = 4000.0
+LOSS_SCALE = 4000.0
 """W, that count as much as all of tracking."""
-MAX_LOSSES = 3.0
-"""Times ``LOSSES`` that are counted."""
+MAX_LOSS_RATIO = 3.0
+"""Times ``LOSS_SCALE`` that are counted."""
 
 
 class EfficientDrive(RealDrive):
@@ -42,7 +43,7 @@ class EfficientDrive(RealDrive):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.reward_space = self.box([0, -MAX_LOSSES], [1, 0])
+        self.reward_space = self.box([0, -MAX_LOSS_RATIO], [1, 0])
 
     def chosen_goal(self, goal: Goal) -> Goal:
         """Ask for less torque at higher speeds."""
@@ -60,7 +61,8 @@ class EfficientDrive(RealDrive):
         """Return (tracking, efficiency), ``(2,)``."""
         tracking = super().reward(state, action, next_state, key, params)
         return self.stack(
-            tracking, -jnp.minimum(self.losses(next_state, params) * (1 / LOSSES), MAX_LOSSES)
+            tracking,
+            -jnp.minimum(self.losses(next_state, params) * (1 / LOSS_SCALE), MAX_LOSS_RATIO),
         )
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:

@@ -1,5 +1,4 @@
-"""Control the torque of a permanent-magnet machine
-when one of its phases breaks during the episode.
+"""Control the torque of a permanent-magnet machine of which a phase breaks during the episode.
 
 The task is that of ``drive.py`` except for this table. The machine's neutral point is connected
 (``machines/open_phase.py``), so two phases can still make any torque: with currents sqrt(3) times
@@ -32,7 +31,7 @@ import numpy as np
 from rlbench_suite.core.component import Component
 
 from ...shared.runge_kutta import rk4
-from ..machines.frames import DQ, Phases, Scalar, Values, inverse_clarke, inverse_park, wrapped
+from ..machines.frames import DQ, Phases, Scalar, Values, inverse_clarke, inverse_park, wrap_angle
 from ..machines.open_phase import Currents, WithNeutral
 from ..parts import components
 from ..plants.plant import Plant
@@ -40,7 +39,7 @@ from ..plants.three_phase import PMSM
 from ..setpoints.goals import Goal
 from .drive import Drive, Params, State
 
-THIRD = 2 * math.pi / 3
+PHASE_ANGLE = 2 * math.pi / 3
 
 
 class Broken(NamedTuple):
@@ -95,20 +94,20 @@ class NeutralPMSM(PMSM):
     unit = 150.0
     fixed = True
 
-    def still(self, machine: WithNeutral) -> Broken:
+    def state_at_rest(self, machine: WithNeutral) -> Broken:
         """Return no currents."""
         return Broken(*(jnp.zeros_like(machine.inertia) for _ in Broken._fields))
 
-    def measured(self, electrical: Broken) -> Values:
+    def measure(self, electrical: Broken) -> Values:
         """Return the phase currents."""
         return tuple(current * (1 / self.current_limit) for current in electrical[:3])
 
     def length(self, electrical: Broken) -> Scalar:
         """Return the largest phase current."""
-        a, b, c = self.measured(electrical)
+        a, b, c = self.measure(electrical)
         return jnp.maximum(jnp.abs(a), jnp.maximum(jnp.abs(b), jnp.abs(c)))
 
-    def within_reach(self, action: Values) -> Values:
+    def limit_action(self, action: Values) -> Values:
         """Return the action unchanged: each phase has a half bridge of its own."""
         return action
 
@@ -141,36 +140,37 @@ class FaultyDrive(Drive):
         unit = self.uniform(jax.random.fold_in(key, 1), 1)[0]
         return super().initial(key, params)._replace(angle=2 * math.pi * (unit - 0.5))
 
-    def moved(self, state: State, voltage: Phases, params: Params, duration: float) -> State:
-        """Return the drive ``duration`` s later,
-        in coordinates along the phase that may break; then it may.
+    def integrate(self, state: State, voltage: Phases, params: Params, duration: float) -> State:
+        """Return the drive ``duration`` s later, at whose end the phase may break.
+
+        It is integrated in coordinates along that phase.
         """
         machine, electrical = params.machine, state.electrical
-        driving, speed = from_phase(voltage, machine.phase), state.speed
-        start = state.angle - THIRD * machine.phase
-        turned = self.plant.pole_pairs * duration * speed
+        phase_voltage, speed = from_phase(voltage, machine.phase), state.speed
+        start = state.angle - PHASE_ANGLE * machine.phase
+        turn = self.plant.pole_pairs * duration * speed
 
         def rate(passed: float, currents: Currents) -> Currents:
             return machine.derivative(
-                currents, driving, start + passed * turned, speed, electrical.broken
+                currents, phase_voltage, start + passed * turn, speed, electrical.broken
             )
 
         currents = rk4(rate, electrical.currents, duration)
         clock, start_current = electrical.clock + duration, phases_of(electrical.currents, start).a
-        end_current = phases_of(currents, start + turned).a
+        end_current = phases_of(currents, start + turn).a
         opens = (clock > machine.onset) & (start_current * end_current <= 0)
         broken = jnp.maximum(electrical.broken, jnp.where(opens, 1.0, 0.0).astype(self.dtype))
         # The remaining current of a phase that opens is less than a step's change. Its later drift
         # is rounding.
         currents = currents._replace(zero=currents.zero - broken * end_current)
-        angle = wrapped(state.angle + turned)
+        angle = wrap_angle(state.angle + turn)
         a, b, c = phases_of(currents, angle)
         return state._replace(
             electrical=Broken(a, b, c, currents.d, currents.q, currents.zero, broken, clock),
             angle=angle,
         )
 
-    def controlled(self, state: State, params: Params) -> Values:
+    def controlled_values(self, state: State, params: Params) -> Values:
         """Return the torque, N m."""
         return (params.machine.inner_torque(state.electrical.currents),)
 
@@ -183,14 +183,14 @@ class FaultyDrive(Drive):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        error = jnp.abs(self.controlled(state, params)[0] - state.setpoint[0]) * (
+        error = jnp.abs(self.controlled_values(state, params)[0] - state.setpoint[0]) * (
             1 / self.goal.halving[0]
         )
         return {
-            "success": (error < 1) & ~self.tripped(state),
+            "success": (error < 1) & ~self.has_tripped(state),
             "error": error,
             "current": self.plant.length(state.electrical),
-            "torque": self.controlled(state, params)[0],
+            "torque": self.controlled_values(state, params)[0],
             "speed": state.speed,
             "broken": state.electrical.broken,
         }

@@ -59,16 +59,19 @@ VOLTAGE_LIMIT = pmsm.SUPPLY_VOLTAGE / math.sqrt(3)
 """V"""
 SPEED_LIMIT = 150.0
 """rad/s, mechanical"""
-SLOWEST, FASTEST = 0.4, 8.0
-"""A: range of the set point's standard deviation a step.
+MIN_SETPOINT_DEVIATION = 0.4
+"""A: smallest standard deviation of the set point's move a step."""
+MAX_SETPOINT_DEVIATION = 8.0
+"""A: largest standard deviation of the set point's move a step.
 
 The voltage moves i_q by 14 A a step at most.
 """
 HALVING_ERROR = 0.05 * pmsm.NOMINAL_CURRENT
 """A: the error at which a component's reward is one half, and below which it counts as tracked."""
-OVERSHOOT = 1.5
-"""A single step beyond the current limit adds
-at most 145 A (d axis, smallest inductance, highest speed).
+CURRENT_BOUND = 1.5
+"""Bound of the observed currents, in parts of the current limit.
+
+A single step beyond the limit adds at most 145 A (d axis, smallest inductance, highest speed).
 """
 ROUNDING = 1e-5
 """Rounding by which normalised voltages and set points on their circle may pass it."""
@@ -107,7 +110,7 @@ class PMSMCurrent(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        bound = np.array([OVERSHOOT] * 2 + [1 + ROUNDING] * 5)
+        bound = np.array([CURRENT_BOUND] * 2 + [1 + ROUNDING] * 5)
         self.observation_space = self.box(-bound, bound)
         self.action_space = self.box([-1] * 2, [1] * 2)
         self.reward_space = self.box(0, 1)
@@ -127,7 +130,8 @@ class PMSMCurrent(Task[Params, State]):
                 within_tolerance(pmsm.MAGNET_FLUX, 0.1, flux),
             ),
             speed=alternating_bands(speed, split, -SPEED_LIMIT, SPEED_LIMIT, bands=40),
-            deviation=SLOWEST * jnp.exp(math.log(FASTEST / SLOWEST) * deviation),
+            deviation=MIN_SETPOINT_DEVIATION
+            * jnp.exp(math.log(MAX_SETPOINT_DEVIATION / MIN_SETPOINT_DEVIATION) * deviation),
         )
 
     def initial(self, key: jax.Array, params: Params) -> State:
@@ -141,7 +145,7 @@ class PMSMCurrent(Task[Params, State]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move the currents by one Runge-Kutta step, then draw a new set point."""
-        applied = within_unit_circle(DQ(action[0], action[1]))
+        applied = shorten_to_unit_circle(DQ(action[0], action[1]))
         voltage = DQ(VOLTAGE_LIMIT * applied.d, VOLTAGE_LIMIT * applied.q)
         current = pmsm.step(state.current, voltage, params.speed, params.machine, STEP)
         move = params.deviation * self.normal(key, 2)
@@ -166,9 +170,7 @@ class PMSMCurrent(Task[Params, State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return a reward for the currents' distance
-        from the set points that the action was chosen for.
-        """
+        """Return a reward for the distance from the set points that the action was chosen for."""
         error_d = jnp.abs(next_state.current.d - state.setpoint.d)
         error_q = jnp.abs(next_state.current.q - state.setpoint.q)
         return 0.5 * HALVING_ERROR * (1 / (HALVING_ERROR + error_d) + 1 / (HALVING_ERROR + error_q))
@@ -180,20 +182,20 @@ class PMSMCurrent(Task[Params, State]):
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Tell whether the current is too large."""
-        return self._tripped(state)
+        return self._has_tripped(state)
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         error_d, error_q = state.current.d - state.setpoint.d, state.current.q - state.setpoint.q
         is_near = (jnp.abs(error_d) < HALVING_ERROR) & (jnp.abs(error_q) < HALVING_ERROR)
         return {
-            "success": is_near & ~self._tripped(state),
+            "success": is_near & ~self._has_tripped(state),
             "error_d": error_d,
             "error_q": error_q,
             "torque": pmsm.torque(state.current, params.machine),
         }
 
-    def _tripped(self, state: State) -> jax.Array:
+    def _has_tripped(self, state: State) -> jax.Array:
         d, q = state.current
         return d * d + q * q > pmsm.CURRENT_LIMIT**2
 
@@ -268,8 +270,10 @@ class PMSMCurrent(Task[Params, State]):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the plane of currents: limit (black),
-        set points' half disc (grey), set point (green), current (red).
+        """Draw the plane of currents.
+
+        It shows the limit (black), the set points' half disc (grey), the set point (green) and the
+        current (red).
         """
         size, _, _ = self.picture_shape
         image = Image.new("RGB", (size, size), "white")
@@ -298,15 +302,13 @@ class PMSMCurrent(Task[Params, State]):
 
 
 def make(card: TaskCard, *, difficulty: float | None, dtype: str) -> Task[Any, Any]:
-    """Make this file's task, or the general drive
-    if the card chooses a part that this task lacks.
-    """
+    """Make this file's task, or the general drive for a part that this task lacks."""
     plain = all(card.settings[name] == allowed[0] for name, allowed in card.choices.items())
     kind: type[Task[Any, Any]] = PMSMCurrent if plain else Drive
     return kind(card, difficulty=difficulty, dtype=dtype)
 
 
-def within_unit_circle(vector: DQ) -> DQ:
+def shorten_to_unit_circle(vector: DQ) -> DQ:
     """Return the vector, shortened to length one in its own direction if it is longer."""
     share = 1 / jnp.maximum(1, jnp.sqrt(vector.d * vector.d + vector.q * vector.q))
     return DQ(vector.d * share, vector.q * share)

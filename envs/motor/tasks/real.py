@@ -36,44 +36,52 @@ from ...shared.runge_kutta import rk4
 from ..loads.load import Polynomial
 from ..machines.frames import DQ, Scalar, Values
 from ..parts.limit import Limit
-from ..parts.load import BANDS
+from ..parts.load_part import BANDS
 from ..plants.plant import Plant
 from ..plants.real_pmsm import RealPMSM
 from ..setpoints.goals import Goal
 from .drive import Drive, Params, State
 
-HEATING = 2000.0
+HEATING_SPEEDUP = 2000.0
 """s of heating in one of the episode."""
-PERMISSIBLE, TRIP = 140.0, 155.0
+PERMISSIBLE_TEMPERATURE = 140.0
 """Degrees Celsius, of the winding."""
-LOST_FLUX, GAINED_RESISTANCE = 0.08, 0.1
-"""Fractions that magnets lose and the winding gains by the end of their life."""
-MOST_TORQUE = 100.0
+TRIP_TEMPERATURE = 155.0
+"""Degrees Celsius, of the winding."""
+LOST_FLUX = 0.08
+"""Fraction that magnets lose by the end of their life."""
+GAINED_RESISTANCE = 0.1
+"""Fraction that the winding gains by the end of its life."""
+MAX_TORQUE = 100.0
 """N m, of a set point."""
 
 
 class OverTemperature(Limit):
     """The winding's temperature; beyond the permissible one it costs."""
 
-    def exceeded(self, state: State) -> jax.Array:
+    def is_exceeded(self, state: State) -> jax.Array:
         """Compare with the limit."""
-        return state.electrical.winding > TRIP
+        return state.electrical.winding > TRIP_TEMPERATURE
 
     def cost(self, state: State) -> Values:
-        """Return the excess over the permissible temperature,
-        in parts of what is left to the limit.
+        """Return the excess over the permissible temperature.
+
+        It is in parts of the distance from there to the limit.
         """
         return (
-            jnp.maximum(state.electrical.winding - PERMISSIBLE, 0) * (1 / (TRIP - PERMISSIBLE)),
+            jnp.maximum(state.electrical.winding - PERMISSIBLE_TEMPERATURE, 0)
+            * (1 / (TRIP_TEMPERATURE - PERMISSIBLE_TEMPERATURE)),
         )
 
     def words(self, state: State, info: dict[str, Any]) -> str:
         """Name both in degrees Celsius."""
         winding = float(state.electrical.winding)
-        text = (
-            f"over-temperature: a winding of {winding:.1f} degrees Celsius, the limit is {TRIP:.0f}"
+        if winding <= TRIP_TEMPERATURE:
+            return ""
+        return (
+            f"over-temperature: a winding of {winding:.1f} degrees Celsius, the limit is "
+            f"{TRIP_TEMPERATURE:.0f}"
         )
-        return text if winding > TRIP else ""
 
 
 class RealDrive(Drive):
@@ -83,7 +91,7 @@ class RealDrive(Drive):
         "winding": "temperature, degC",
         "magnets": "temperature, degC",
     }
-    heating: ClassVar[float] = HEATING
+    heating: ClassVar[float] = HEATING_SPEEDUP
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -96,7 +104,7 @@ class RealDrive(Drive):
     def chosen_goal(self, goal: Goal) -> Goal:
         """Ask for less torque, or add friction."""
         if self.kind == "torque":
-            return goal._replace(low=(-MOST_TORQUE,), high=(MOST_TORQUE,))
+            return goal._replace(low=(-MAX_TORQUE,), high=(MAX_TORQUE,))
         return goal._replace(friction=Polynomial(20.0, 0.25))
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -113,9 +121,10 @@ class RealDrive(Drive):
             )
         )
 
-    def moved(self, state: State, voltage: DQ, params: Params, duration: float) -> State:
-        """Return flux and speed ``duration`` s later
-        at the temperatures of the beginning; then update these.
+    def integrate(self, state: State, voltage: DQ, params: Params, duration: float) -> State:
+        """Return flux and speed ``duration`` s later, then update the temperatures.
+
+        They are constant while the flux is integrated.
         """
         machine, electrical = params.machine, state.electrical
         iron = machine.flux_map(electrical.magnets)
@@ -130,10 +139,10 @@ class RealDrive(Drive):
             )
 
         flux, speed = rk4(rate, (electrical.flux, state.speed), duration)
-        warm = machine.heated(electrical, flux, iron.current(flux), speed, self.heating * duration)
+        warm = machine.warm_up(electrical, flux, iron.current(flux), speed, self.heating * duration)
         return state._replace(electrical=warm, speed=speed)
 
-    def controlled(self, state: State, params: Params) -> Values:
+    def controlled_values(self, state: State, params: Params) -> Values:
         """Return the shaft's torque, N m, or its speed, rad/s."""
         if self.kind == "torque":
             return (params.machine.shaft_torque(state.electrical, state.speed),)

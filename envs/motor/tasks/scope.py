@@ -1,5 +1,6 @@
-"""A picture of a drive: the plane of its currents where it has one,
-and a gauge for every controlled quantity.
+"""A picture of a drive: the plane of its currents, and a gauge for every controlled quantity.
+
+Some drives have no such plane.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw
 
-WIDTH, HEIGHT = 300, 300
+WIDTH = 300
+HEIGHT = 300
 PLANE = 180
 """Pixels, of the square plane."""
 

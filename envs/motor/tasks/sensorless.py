@@ -35,14 +35,14 @@ from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.runge_kutta import rk4
 from ..machines import dc
-from ..machines.frames import DQ, AlphaBeta, Scalar, Values, inverse_park, park, wrapped
+from ..machines.frames import DQ, AlphaBeta, Scalar, Values, inverse_park, park, wrap_angle
 from ..parts import components
 from ..plants.direct_current import PermExDc
 from ..plants.plant import Plant
 from ..plants.three_phase import PMSM
 from ..setpoints.goals import Goal
 from . import scope
-from .drive import ENDS, Drive, Params, State
+from .drive import OBSERVATION_BOUND, Drive, Params, State
 
 
 class CommissionedPermExDc(PermExDc):
@@ -88,14 +88,14 @@ class Sensorless(Drive):
 
     def measure(self, state: State) -> Values:
         """Return the currents at the terminals, in parts of the limit."""
-        return self.plant.measured(state.electrical)
+        return self.plant.measure(state.electrical)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Show currents, set point and voltages; see the table."""
         entries = self.stack(
             *self.measure(state), state.setpoint[0] * (1 / self.goal.scale), *state.applied
         )
-        return jnp.clip(entries, -ENDS, ENDS)
+        return jnp.clip(entries, -OBSERVATION_BOUND, OBSERVATION_BOUND)
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe each entry, in the order of :meth:`observation`."""
@@ -107,8 +107,9 @@ class Sensorless(Drive):
         )
 
     def privileged(self, state: State, params: Params) -> jax.Array:
-        """Show the speed, by its limit;
-        of a three-phase machine also cosine and sine of the electrical angle.
+        """Show the speed in parts of its limit.
+
+        A three-phase machine also shows cosine and sine of the electrical angle.
         """
         turning = (jnp.cos(state.angle), jnp.sin(state.angle)) if len(self.axes) > 1 else ()
         return self.stack(state.speed * (1 / self.plant.speed_limit), *turning)
@@ -157,9 +158,10 @@ class SensorlessPMSM(Sensorless):
         current = inverse_park(DQ(*state.electrical), state.angle)
         return current.alpha * per, current.beta * per
 
-    def moved(self, state: State, voltage: AlphaBeta, params: Params, duration: float) -> State:
-        """Return currents, speed and angle ``duration`` s later:
-        the rotor turns under a voltage that does not.
+    def integrate(self, state: State, voltage: AlphaBeta, params: Params, duration: float) -> State:
+        """Return currents, speed and angle ``duration`` s later.
+
+        The rotor turns under a voltage that does not.
         """
         machine = params.machine
 
@@ -172,4 +174,4 @@ class SensorlessPMSM(Sensorless):
             )
 
         current, speed, angle = rk4(rate, (state.electrical, state.speed, state.angle), duration)
-        return state._replace(electrical=current, speed=speed, angle=wrapped(angle))
+        return state._replace(electrical=current, speed=speed, angle=wrap_angle(angle))

@@ -1,5 +1,6 @@
-"""Control the speed of a drive far beyond the speed at which its voltage runs out:
-starts, reversals and load steps.
+"""Control the speed of a drive far beyond the speed at which its voltage runs out.
+
+An episode has starts, reversals and load steps.
 
 The task is that of ``drive.py`` except for this table. Up to its base speed the voltage holds the
 nominal current at maximum torque per ampere (PMSM 253 rad/s, SynRM 142, SCIM 353). Beyond it a
@@ -25,7 +26,7 @@ import math
 from typing import ClassVar, NamedTuple
 
 from ..loads.load import Polynomial
-from ..parts.setpoint import Range
+from ..parts.setpoint_part import Range
 from ..setpoints.goals import Goal
 from .drive import Drive
 
@@ -37,8 +38,9 @@ class Wide(NamedTuple):
     """rad/s, of a set point"""
     friction: Polynomial
     slope: float
-    """Steepest slope of a set point by the acceleration
-    of the largest torque with the largest inertia
+    """Steepest slope of a set point, in parts of a steady acceleration.
+
+    That is the acceleration of the largest torque with the largest inertia.
     """
 
 
@@ -50,9 +52,9 @@ class WideDrive(Drive):
         "SynRM": Wide(300.0, Polynomial(0.01, 0.0002), 0.5),
         "SCIM": Wide(390.0, Polynomial(0.01, 0.0005), 1.0),
     }
-    START: ClassVar[float] = 5.0
+    MAX_START_SPEED: ClassVar[float] = 5.0
     """rad/s: fastest rotor at the start."""
-    SLOWEST: ClassVar[float] = 1 / 3
+    MIN_SLOPE_RATIO: ClassVar[float] = 1 / 3
     """Slowest slope by the fastest."""
 
     @property
@@ -66,7 +68,7 @@ class WideDrive(Drive):
         return goal._replace(
             low=(-wide.max_speed,),
             high=(wide.max_speed,),
-            speeds=(-self.START, self.START),
+            speeds=(-self.MAX_START_SPEED, self.MAX_START_SPEED),
             friction=wide.friction,
             jump=0.0,
         )
@@ -80,4 +82,13 @@ class WideDrive(Drive):
             * self.design.torques[1]
             / (2 * self.plant.nominal.inertia)
         )
-        return (Range(low, high, self.SLOWEST * steepest, -math.log(self.SLOWEST), steepest, 0.0),)
+        return (
+            Range(
+                low,
+                high,
+                self.MIN_SLOPE_RATIO * steepest,
+                -math.log(self.MIN_SLOPE_RATIO),
+                steepest,
+                0.0,
+            ),
+        )

@@ -1,5 +1,6 @@
-"""A machine whose magnets fail: its equations by SciPy,
-what shows of the loss, and what observing it is worth.
+"""A machine whose magnets fail: its equations by SciPy, and what shows of the loss.
+
+Observing the loss is worth something.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def test_transition_equals_the_equations_by_scipy(onset: float) -> None:
         * (m.magnet_flux * flux_share + (m.inductance_d - m.inductance_q) * current[0])
         * current[1]
     )
-    assert float(task.controlled(state, params)[0]) == pytest.approx(torque, abs=2e-3)
+    assert float(task.controlled_values(state, params)[0]) == pytest.approx(torque, abs=2e-3)
     assert abs(current).min() > 5
 
 
@@ -120,7 +121,7 @@ def test_the_loss_shows_in_what_is_privileged_only() -> None:
 class Trusting(FluxObserving):
     """Takes the magnets for whole."""
 
-    HARDLY = 1e9
+    MIN_TELLING_SPEED = 1e9
 
     @classmethod
     def for_task(cls, task: Any) -> Trusting:

@@ -1,5 +1,6 @@
-"""A machine of which a phase breaks:
-the equations of its three windings by SciPy, detection, and what it saves.
+"""A machine of which a phase breaks: its equations, its detection, and what that saves.
+
+The equations of its three windings are integrated by SciPy.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ def park_matrix(angle: float) -> np.ndarray:
 @pytest.mark.parametrize("broken", [0.0, 1.0])
 @each
 def test_transition_equals_three_windings_by_scipy(name: str, broken: float) -> None:
-    """u = R i + d(L(angle) i + psi(angle))/dt in phases,
-    with the equation and the current of the open one struck out.
+    """Integrate u = R i + d(L(angle) i + psi(angle))/dt in phases.
+
+    The equation and the current of the open phase are struck out.
 
     One Runge-Kutta step of 0.1 ms leaves less than 1e-5 of the limits.
     """
@@ -110,16 +112,16 @@ def test_a_phase_is_believed_open_after_five_silent_steps_and_for_ever(name: str
     player = FaultTolerant.for_task(card(name).build())
     memory = Suspicion(Phases(40.0, -80.0, 10.0), Phases(0, 0, 0))
     for step in range(1, 8):
-        memory = memory._replace(steps=player.suspected(memory, Phases(38.0, 1.0, 0.0)))
+        memory = memory._replace(steps=player.count_suspicions(memory, Phases(38.0, 1.0, 0.0)))
         assert [int(count) for count in memory.steps] == [0, step, 0]
-    memory = memory._replace(steps=player.suspected(memory, Phases(38.0, -80.0, 0.0)))
+    memory = memory._replace(steps=player.count_suspicions(memory, Phases(38.0, -80.0, 0.0)))
     assert [int(count) for count in memory.steps] == [0, 8, 0]
 
 
 class Unaware(FaultTolerant):
     """The same player, without detection."""
 
-    def suspected(self, memory: Suspicion, carried: Phases) -> Phases:
+    def count_suspicions(self, memory: Suspicion, carried: Phases) -> Phases:
         return memory.steps
 
 

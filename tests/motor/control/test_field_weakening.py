@@ -1,5 +1,6 @@
-"""Flux weakening against the ellipse of the voltage and the circle of the current,
-by closed forms and by search.
+"""Flux weakening against the ellipse of the voltage and the circle of the current.
+
+The best currents come from closed forms and from a search.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pytest
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.motor.control.field_weakening import WeakeningCascade, weakened
+from rlbench_suite.envs.motor.control.field_weakening import WeakeningCascade, currents_within_flux
 from rlbench_suite.envs.motor.machines.frames import DQ
 from rlbench_suite.envs.motor.plants.three_phase import PMSM, SynRM
 
@@ -48,8 +49,9 @@ def grid(machine: Any, limit: float, flux: float) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("plant", [PMSM(), SynRM()], ids=lambda plant: type(plant).__name__)
 @pytest.mark.parametrize("speed", [1.3, 2.0, 3.0])
 def test_currents_are_the_best_within_ellipse_and_circle(plant: Any, speed: float) -> None:
-    """At multiples of the base speed the largest torque is that of all currents;
-    half of it takes the least current.
+    """At multiples of the base speed the largest torque is that of all currents.
+
+    Half of it takes the least current.
 
     A point of the grid is within 0.2 % of the best one.
     """
@@ -60,7 +62,7 @@ def test_currents_are_the_best_within_ellipse_and_circle(plant: Any, speed: floa
     def best(torque: float) -> tuple[DQ, float]:
         with jax.enable_x64(True):
             shortest = DQ(*plant.currents_for(jnp.float64(torque), None))
-            current = weakened(
+            current = currents_within_flux(
                 machine, jnp.float64(torque), shortest, jnp.float64(flux), jnp.float64(limit)
             )
             return DQ(*map(float, current)), float(machine.torque(current))
@@ -79,12 +81,13 @@ def test_currents_are_the_best_within_ellipse_and_circle(plant: Any, speed: floa
 
 
 def test_a_reluctance_machine_has_its_largest_torque_at_45_degrees_of_flux() -> None:
-    """MTPV: 3/2 p (L_d - L_q) psi^2 / (2 L_d L_q),
-    far beyond base speed where the current does not bind.
+    """Its largest torque at a flux (MTPV) is 3/2 p (L_d - L_q) psi^2 / (2 L_d L_q).
+
+    The speed is far beyond base speed, where the current does not bind.
     """
     plant = SynRM()
     machine, flux = machine_of(plant), plant.unit / (4 * 430.0)
-    current = weakened(
+    current = currents_within_flux(
         machine, jnp.float32(5.0), DQ(7.0, 7.0), jnp.float32(flux), jnp.float32(10.0)
     )
     truth = 1.5 * 4 * (10.1e-3 - 4.1e-3) * flux**2 / (2 * 10.1e-3 * 4.1e-3)
@@ -92,8 +95,9 @@ def test_a_reluctance_machine_has_its_largest_torque_at_45_degrees_of_flux() -> 
 
 
 def test_a_held_speed_is_on_the_ellipse() -> None:
-    """At 390 rad/s, beyond the base speed, on the data sheet's machine:
-    |R i + p w J psi| is within the voltage.
+    """At 390 rad/s, |R i + p w J psi| is within the voltage on the data sheet's machine.
+
+    That speed is beyond the base speed.
     """
     task: Any = card("PMSMSpeedWide-v0").build()
     player, plant = WeakeningCascade.for_task(task), PMSM()
@@ -105,7 +109,7 @@ def test_a_held_speed_is_on_the_ellipse() -> None:
     def step(carry: Any, _: Any) -> tuple[Any, None]:
         state, memory = carry
         action, memory = player.act(memory, View(None, None, state, params), jax.random.key(0))
-        now = task.driven(state, task.actuator.choose(action), params)
+        now = task.advance_period(state, task.actuator.choose(action), params)
         return (now._replace(setpoint=state.setpoint), memory), None
 
     (state, _), _ = jax.lax.scan(step, (state, player.initial(params)), length=5000)
@@ -120,8 +124,9 @@ def test_a_held_speed_is_on_the_ellipse() -> None:
 
 @pytest.mark.parametrize("name", IDS)
 def test_the_reference_player_holds_the_speed(name: str) -> None:
-    """It never trips, and keeps to the nominal current;
-    that of the plain task, without weakening, does much worse.
+    """The player never trips, and keeps to the nominal current.
+
+    That of the plain task, without weakening, does much worse.
     """
     plain = name.replace("Wide", "")
     task: Any = card(name).build()

@@ -1,5 +1,6 @@
-"""Drives without sensors of speed and angle:
-dynamics in the stator's own coordinates, what is hidden, the observer.
+"""Drives without sensors of speed and angle: dynamics, what is hidden, and the observer.
+
+The dynamics are computed in the stator's own coordinates.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.control.sensorless_cascade import SensorlessCascade
 from rlbench_suite.envs.motor.control.speed_observer import (
     Rotor,
+    estimate_from_short_circuit,
     induced_speed,
-    locked,
-    short_circuited,
+    track_rotor,
 )
 from rlbench_suite.envs.motor.machines.dc import Armature
-from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta, wrapped
+from rlbench_suite.envs.motor.machines.frames import DQ, AlphaBeta, wrap_angle
 from rlbench_suite.envs.motor.machines.synchronous import PermanentMagnet
 from rlbench_suite.numerics.process import precision
 
@@ -36,7 +37,7 @@ each = pytest.mark.parametrize("name", IDS)
 three_phase = pytest.mark.parametrize("name", [PMSM])
 
 
-def first(task: Any, seed: int = 0) -> Any:
+def begin_episode(task: Any, seed: int = 0) -> Any:
     with precision(task):
         return jax.jit(partial(begin, task))(
             seed_key(seed), 0, ContextSource(np.int32(1), np.int32(-1))
@@ -56,13 +57,14 @@ def test_conditions_choose_the_id(name: str) -> None:
 
 @three_phase
 def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
-    """d psi / dt = u - R i with nothing that turns but the rotor;
-    voltages constant over a step, angles not.
+    """Integrate d psi / dt = u - R i, where nothing but the rotor turns.
+
+    Voltages are constant over a step, and angles are not.
 
     One Runge-Kutta step of 0.1 ms leaves less than 1e-5 of the limits.
     """
     task: Any = card(name).build(dtype="float64")
-    episode = first(task, 3)
+    episode = begin_episode(task, 3)
     params, state = episode.params, episode.state
     m, load = (jax.tree.map(float, part) for part in (params.machine, params.load))
     angle, speed = float(state.angle), float(state.speed)
@@ -105,11 +107,9 @@ def test_transition_equals_scipy_in_the_stator_s_coordinates(name: str) -> None:
 
 @three_phase
 def test_what_is_hidden_is_not_shown(name: str) -> None:
-    """Another angle and another speed under the same currents of the phases:
-    nothing that is shown differs.
-    """
+    """Another angle and speed under the same currents of the phases show nothing different."""
     task: Any = card(name).build(dtype="float64")
-    episode = first(task)
+    episode = begin_episode(task)
     state, params = episode.state, episode.params
     turned = 50.0 * np.exp(0.9j)
     still_frame = state._replace(electrical=DQ(50.0, 0.0), angle=0.9, speed=60.0)
@@ -127,7 +127,7 @@ def test_what_is_hidden_is_not_shown(name: str) -> None:
 
 def test_hidden_speed_of_the_direct_current_machine() -> None:
     task: Any = card(IDS[0]).build()
-    episode = first(task)
+    episode = begin_episode(task)
     slow, fast = (
         episode.state._replace(electrical=Armature(5.0), speed=speed) for speed in (10.0, 90.0)
     )
@@ -139,9 +139,10 @@ def test_hidden_speed_of_the_direct_current_machine() -> None:
 
 
 def test_observer_finds_the_rotor() -> None:
-    """On a machine whose currents SciPy gives, in the stator's coordinates: from one step without
-    voltage to angle and speed, through currents that make the machine salient. The rotor turns at a
-    constant speed.
+    """The observer finds angle and speed from one step without voltage.
+
+    SciPy gives the machine's currents in the stator's coordinates, among them currents that make
+    the machine salient. The rotor turns at a constant speed.
     """
     m, speed, period = PermanentMagnet(), 90.0, 1e-4
 
@@ -153,7 +154,7 @@ def test_observer_finds_the_rotor() -> None:
 
     angle, before, rotor = 2.5, 0j, Rotor(0.0, 0.0)
     flux = m.magnet_flux * np.exp(1j * angle)
-    track = jax.jit(lambda rotor, u, pair: locked(rotor, m, u, pair, period))
+    track = jax.jit(lambda rotor, u, pair: track_rotor(rotor, m, u, pair, period))
     for k in range(600):
         away = 3 * speed * k * period
         # What holds some -60 A along d and 60 A along q, and swings about it.
@@ -176,8 +177,8 @@ def test_observer_finds_the_rotor() -> None:
         after = current(flux, angle)
         pair = AlphaBeta(before.real, before.imag), AlphaBeta(after.real, after.imag)
         if k == 0:
-            rotor = short_circuited(pair[1], m, period)
-            assert float(wrapped(rotor.angle - angle)) == pytest.approx(0, abs=0.002)
+            rotor = estimate_from_short_circuit(pair[1], m, period)
+            assert float(wrap_angle(rotor.angle - angle)) == pytest.approx(0, abs=0.002)
             assert float(rotor.speed) == pytest.approx(speed, rel=0.01)
         else:
             rotor = track(rotor, AlphaBeta(volts.real, volts.imag), pair)
@@ -185,7 +186,7 @@ def test_observer_finds_the_rotor() -> None:
     assert abs(before) > 30
     # Trapezoidal means of currents and voltages over a step leave their curvature: a turn of 0.027
     # rad, squared.
-    assert float(wrapped(rotor.angle - angle)) == pytest.approx(0, abs=0.01)
+    assert float(wrap_angle(rotor.angle - angle)) == pytest.approx(0, abs=0.01)
     assert float(rotor.speed) == pytest.approx(speed, rel=0.005)
 
 

@@ -24,7 +24,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-WAVE, PUSH = 12, 25
+WAVE = 12
+PUSH = 25
 DIGITS = 13
 GOALS = re.compile(r"(Cont|Finite)-(CC|TC|SC)-\w+-v0")
 
@@ -50,24 +51,24 @@ def switch_or_states(states: np.ndarray, space: Any) -> Any:
     return int(states[0]) if isinstance(space, gymnasium.spaces.Discrete) else states
 
 
-def rounded(values: Any) -> list[float]:
+def round_values(values: Any) -> list[float]:
     return [round(float(value), DIGITS) for value in np.ravel(values)]
 
 
 def episode(env: Any, act: Any, steps: int) -> dict[str, Any]:
     (state, setpoint), _ = env.reset(seed=2026)
     record: dict[str, Any] = {
-        "reset": rounded(state),
-        "setpoints": [rounded(setpoint)],
+        "reset": round_values(state),
+        "setpoints": [round_values(setpoint)],
         "rewards": [],
     }
     for n in range(steps):
         (state, setpoint), reward, terminated, _, _ = env.step(act(env.action_space, n))
-        record["setpoints"].append(rounded(setpoint))
+        record["setpoints"].append(round_values(setpoint))
         record["rewards"].append(round(float(reward), DIGITS))
         if terminated:
             break
-    return {**record, "last": rounded(state), "terminated": bool(terminated)}
+    return {**record, "last": round_values(state), "terminated": bool(terminated)}
 
 
 def record(task_id: str) -> dict[str, Any]:

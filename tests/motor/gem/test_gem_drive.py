@@ -21,10 +21,10 @@ from record_gem import PUSH, push, wave
 from scipy import stats
 
 from rlbench_suite.core import registry
-from rlbench_suite.envs.motor.gem import setpoint as gem_setpoint
+from rlbench_suite.envs.motor.gem import walk_setpoint
 from rlbench_suite.envs.motor.gem.drive import GemDrive, State, peer_id
 from rlbench_suite.envs.motor.gem.environment import environment
-from rlbench_suite.envs.motor.gem.setpoint import Walk, Wiener, setpoint
+from rlbench_suite.envs.motor.gem.walk_setpoint import Walk, Wiener, setpoint
 
 pytestmark = pytest.mark.of_variants
 
@@ -35,7 +35,7 @@ DRIVES = [
     for drive in registry.cards().values()
     if True in registry.allowed_settings(drive).get("gem_compat", ())
 ]
-SOME = ["PMSMCurrent-v0", "ExtExDcCurrent-v0", "DFIMSpeedFinite-v0"]
+SELECTED_DRIVES = ["PMSMCurrent-v0", "ExtExDcCurrent-v0", "DFIMSpeedFinite-v0"]
 """One of each kind of machine and of action space that differs in shape."""
 
 
@@ -46,8 +46,9 @@ def float64() -> Iterator[None]:
 
 
 def integrator_error(name: str) -> float:
-    """Return the error of the peer's dopri5 over about twenty steps (rtol 1e-6);
-    see ``test_gem_compat.py``.
+    """Return the error of the peer's dopri5 (rtol 1e-6) over about twenty steps.
+
+    ``test_gem_compat.py`` explains it.
     """
     return 1e-7 if "SIXPMSM" in name else 2e-9
 
@@ -60,8 +61,9 @@ def with_setpoints(state: State, values: Any) -> State:
 @pytest.mark.parametrize("drive", DRIVES, ids=[peer_id(drive) for drive in DRIVES])
 @pytest.mark.usefixtures("float64")
 def test_recorded_episodes(drive: Any) -> None:
-    """States, rewards and ends under the peer's set points;
-    and what random play shows is in the space.
+    """States, rewards and ends are the peer's under its set points.
+
+    What random play shows is in the space.
     """
     name = peer_id(drive)
     task: GemDrive = registry.card(drive.id, gem_compat=True).build(dtype="float64")
@@ -166,16 +168,15 @@ def test_ranges_of_setpoints(name: str) -> None:
         assert walk["length"] == [500, 2000]
 
 
-def walked(wiener: Wiener, walks: int, steps: int) -> Walk:
+def walk(wiener: Wiener, walks: int, steps: int) -> Walk:
     """Many of them, shape ``(walks, steps + 1)``."""
 
     def simulate_walk(key: jax.Array) -> Walk:
-        first = gem_setpoint.begin([wiener], key, np.float32)
+        first = walk_setpoint.begin([wiener], key, np.float32)
 
         def step(walks: tuple[Walk, ...], t: Any) -> tuple[tuple[Walk, ...], Walk]:
-            return (after := gem_setpoint.step([wiener], walks, jax.random.fold_in(key, t))), after[
-                0
-            ]
+            next_walks = walk_setpoint.step([wiener], walks, jax.random.fold_in(key, t))
+            return next_walks, next_walks[0]
 
         later_walk = jax.lax.scan(step, first, np.arange(1, steps + 1))[1]
         return jax.tree.map(lambda a, b: jax.numpy.concatenate([a[None], b]), first[0], later_walk)
@@ -186,11 +187,12 @@ def walked(wiener: Wiener, walks: int, steps: int) -> Walk:
 
 
 def test_sub_episodes_of_setpoints() -> None:
-    """Lengths uniform over 500..1999, deviations log-uniform,
-    moves normal, each value one move from the last.
+    """Lengths are uniform over 500..1999, deviations log-uniform, and moves normal.
+
+    Each value is one move from the last.
     """
     wide = Wiener(-1e3, 1e3, 1e-3, 1e-1)
-    walks = walked(wide, 200, 12_000)
+    walks = walk(wide, 200, 12_000)
     changed = np.diff(walks.deviation) != 0
     # A new deviation begins where the last one has no steps left.
     assert (changed == (walks.steps_left[:, :-1] == 0)).all()
@@ -210,28 +212,29 @@ def test_sub_episodes_of_setpoints() -> None:
 
 
 def test_setpoints_begin_uniformly_and_stay_within_their_margin() -> None:
-    begin = walked(Wiener(-0.25, 0.75, 1e-6, 2e-6), 3000, 0).value[:, 0]
+    begin = walk(Wiener(-0.25, 0.75, 1e-6, 2e-6), 3000, 0).value[:, 0]
     assert stats.kstest(begin + 0.25, "uniform").pvalue > 1e-3
-    fast = walked(setpoint("Cont-CC-PermExDc-v0", "i", -1.0), 50, 3000).value
+    fast = walk(setpoint("Cont-CC-PermExDc-v0", "i", -1.0), 50, 3000).value
     margin = np.float32(97 / 210)
     assert fast.max() == margin  # they are held at the ends, not turned back
     assert fast.min() == -margin
 
 
 def test_setpoints_move_in_the_environment() -> None:
-    """Normal moves of the deviation that the state holds,
-    where they are too small to reach the margin.
+    """Moves are normal with the deviation that the state holds.
+
+    They are too small here to reach the margin.
     """
     env = gymnasium.make("rlsuite/PMSMCurrent-v0", gem_compat=True)
 
-    def calm(seed: int) -> bool:
+    def is_calm(seed: int) -> bool:
         env.reset(seed=seed)
         return all(
             walk.deviation < 5e-3 and abs(walk.value) < 0.3
             for walk in env.unwrapped.episode.state.setpoints
         )
 
-    first = next(filter(calm, range(200)))
+    first = next(filter(is_calm, range(200)))
     setpoints = [env.reset(seed=first)[0][-2:]]
     deviations = [walk.deviation for walk in env.unwrapped.episode.state.setpoints]
     setpoints += [env.step(np.zeros(3, np.float32))[0][-2:] for _ in range(300)]
@@ -244,7 +247,7 @@ def test_setpoints_move_in_the_environment() -> None:
 # -- the face --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", SELECTED_DRIVES)
 def test_environment(name: str) -> None:
     """Gymnasium's checks; the batch goes to the bit as the single env; words and pictures."""
     env = gymnasium.make(f"rlsuite/{name}", gem_compat=True, render_mode="rgb_array")

@@ -1,9 +1,11 @@
-"""Every machine's equations: balance of power,
-steady states by textbook formulas, SciPy; at float64.
+"""Every machine's equations: balance of power, textbook steady states, and SciPy.
+
+All is computed at float64.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,7 +27,7 @@ from rlbench_suite.envs.motor.machines.frames import (
     inverse_clarke,
     inverse_park,
     park,
-    wrapped,
+    wrap_angle,
 )
 from rlbench_suite.envs.motor.machines.induction import (
     DOUBLY_FED,
@@ -38,8 +40,6 @@ from rlbench_suite.envs.motor.machines.synchronous import DQXY, Excited
 from rlbench_suite.envs.motor.plants.catalogue import PLANTS
 from rlbench_suite.envs.motor.plants.three_phase import ThreePhase
 from rlbench_suite.envs.motor.power_electronics.converter import (
-    BRIDGE_STATES,
-    FOUR_QUADRANT_STATES,
     bridge_state,
     four_quadrant_state,
 )
@@ -199,8 +199,9 @@ BALANCES: dict[
 
 @pytest.mark.parametrize("name", BALANCES)
 def test_power_balance(name: str) -> None:
-    """Electrical power in = mechanical + losses + what the inductances store,
-    by differentiating the energy.
+    """Electrical power in is mechanical power, losses, and what the inductances store.
+
+    The stored part comes from differentiating the energy.
 
     In the six-phase machine's x-y plane the coupling by different L_x and L_y moves power, as in
     d-q.
@@ -225,8 +226,9 @@ def test_power_balance(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in BALANCES if name != "DFIM by flux"])
 def test_plants_take_the_power_of_their_machines_and_converters_lose_none(name: str) -> None:
-    """Power at the terminals is that of the balances above, and that of the legs: parts of the
-    link's voltage times the current out of each, whatever the angle.
+    """Power at the terminals is that of the balances above, and that of the legs.
+
+    A leg gives its part of the link's voltage times the current out of it, whatever the angle.
     """
     machine, state, voltage, _, _, input_power = BALANCES[name]
     plant = PLANTS["SixPhasePMSM" if name == "SixPhase" else name]()
@@ -239,15 +241,16 @@ def test_plants_take_the_power_of_their_machines_and_converters_lose_none(name: 
         legs = tuple(rng.random(plant.switches))
         currents = plant.leg_currents(state, angle)
         by_legs = link * sum(leg * current for leg, current in zip(legs, currents, strict=True))
-        assert plant.power(plant.across(legs, state, angle), state) == pytest.approx(
+        assert plant.power(plant.voltage_of_legs(legs, state, angle), state) == pytest.approx(
             float(by_legs), rel=1e-9
         )
 
 
 @pytest.mark.parametrize("name", BALANCES)
 def test_runge_kutta_equals_scipy(name: str) -> None:
-    """20 ms under a constant voltage,
-    one step each 0.1 ms cut into four, against DOP853 at 1e-12.
+    """Compare 20 ms under a constant voltage with DOP853 at 1e-12.
+
+    One step each 0.1 ms is cut into four.
     """
     machine, state, voltage, *_ = BALANCES[name]
     flat, unravel = ravel_pytree(jax.tree.map(np.float64, state))
@@ -275,12 +278,13 @@ def test_runge_kutta_equals_scipy(name: str) -> None:
 
 @pytest.mark.parametrize("name", BALANCES)
 def test_runge_kutta_is_of_order_four(name: str) -> None:
-    """Half the step leaves a sixteenth of the error against DOP853,
-    within what the fifth order adds.
+    """Half the step leaves a sixteenth of the error against DOP853.
+
+    The tolerance covers what the fifth order adds.
     """
     machine, state, voltage, *_ = BALANCES[name]
     flat, unravel = ravel_pytree(jax.tree.map(np.float64, state))
-    step = 2e-5 if name == "SixPhase" else 5e-5 if name == "PermExDc" else 2e-4
+    step = {"SixPhase": 2e-5, "PermExDc": 5e-5}.get(name, 2e-4)
     plain = jax.jit(lambda y: ravel_pytree(machine.derivative(unravel(y), voltage, SPEED))[0])
     truth = solve_ivp(
         lambda t, y: np.asarray(plain(y)),
@@ -302,8 +306,10 @@ def test_runge_kutta_is_of_order_four(name: str) -> None:
 
 
 def test_torque_and_speed_of_direct_current_machines() -> None:
-    """Steady at U: permanently excited w = U/psi - R T/psi^2;
-    shunt the same with psi = L' U/R_e; series T = L' (U / (R + L' w))^2.
+    """Compare steady speeds at a voltage U with closed forms.
+
+    Permanently excited, w = U/psi - R T/psi^2; shunt, the same with psi = L' U/R_e; series, T = L'
+    (U / (R + L' w))^2.
     """
     magnets, current, u = dc.PermanentlyExcited(), 60.0, 48.0
     torque = magnets.torque(Armature(current))
@@ -329,8 +335,9 @@ def test_torque_and_speed_of_direct_current_machines() -> None:
 
 
 def test_torque_and_slip_of_the_induction_machine() -> None:
-    """Steady under 50 Hz against the equivalent circuit:
-    phasors of stator and rotor loops at the slip.
+    """A steady state under 50 Hz is that of the equivalent circuit.
+
+    It has phasors of stator and rotor loops at the slip.
     """
     machine, amplitude, pulsation = Induction(), 200.0, 2 * np.pi * 50
     for slip in (0.02, 0.1, 0.5, 1.0):
@@ -363,9 +370,10 @@ def test_torque_and_slip_of_the_induction_machine() -> None:
 
 
 def test_doubly_fed_machine_at_any_slip() -> None:
-    """Steady under 50 Hz at the stator and the slip's frequency at the rotor, by the equivalent
-    circuit with both voltages; the power over the air gap divides into (1 - s) at the shaft and s
-    at the slip rings.
+    """A steady state under 50 Hz and the slip's frequency is that of the equivalent circuit.
+
+    The circuit has both voltages. The power over the air gap divides into (1 - s) at the shaft and
+    s at the slip rings.
     """
     machine = DOUBLY_FED
     stator_voltage = 200.0
@@ -417,9 +425,10 @@ def test_both_forms_of_the_doubly_fed_machine_agree() -> None:
 
 
 def test_six_phases_turn_in_steady_state() -> None:
-    """Six sinusoidal phases, 30 degrees apart by windings, hold the currents that phasors say: each
-    winding sees u = (R + j p w L) i + j p w psi where the axes are alike, and the torque is 3 p psi
-    i_q.
+    """Six sinusoidal phases hold the currents that phasors give.
+
+    The phases are 30 degrees apart by windings. Each winding sees u = (R + j p w L) i + j p w psi
+    where the axes are alike, and the torque is 3 p psi i_q.
     """
     machine = synchronous.SixPhase(inductance_q=125e-6)
     pulsation = machine.pole_pairs * SPEED
@@ -457,8 +466,9 @@ def test_excited_machine_in_steady_state() -> None:
 
 
 def test_excited_machine_of_the_peer_is_impossible() -> None:
-    """Its d axis runs away without any voltage;
-    with the coupling reduced as the docstring says it decays.
+    """The d axis of the peer's machine runs away without any voltage.
+
+    With the coupling reduced as the docstring says it decays.
     """
     peer = synchronous.ExternallyExcited()
     possible = peer._replace(mutual_inductance=peer.mutual_inductance / np.sqrt(1.5))
@@ -471,17 +481,18 @@ def test_excited_machine_of_the_peer_is_impossible() -> None:
 
 def test_most_torque_for_a_current() -> None:
     machine = synchronous.PermanentMagnet()
-    best = synchronous.most_torque_angle(machine, 240.0)
+    best = synchronous.max_torque_angle(machine, 240.0)
     angles = best + np.array([-1e-3, 0, 1e-3])
     torques = machine.torque(DQ(-240 * np.sin(angles), 240 * np.cos(angles)))
     assert torques[1] > torques[0]
     assert torques[1] > torques[2]
-    assert synchronous.most_torque_angle(machine._replace(inductance_q=0.37e-3), 240.0) == 0
+    assert synchronous.max_torque_angle(machine._replace(inductance_q=0.37e-3), 240.0) == 0
 
 
 def test_frames() -> None:
-    """Transformations undo each other; the amplitude is kept;
-    six phases have their textbook angles.
+    """Transformations undo each other, and keep the amplitude.
+
+    Six phases have their textbook angles.
     """
     angle, amplitude, at = 0.7, 3.0, 1.9
     phases = Phases(*(amplitude * np.cos(at - np.array([0, 2, 4]) * np.pi / 3)))
@@ -502,21 +513,21 @@ def test_frames() -> None:
     )
     np.testing.assert_allclose([sum(windings[0]), sum(windings[1])], 0, atol=1e-12)
     np.testing.assert_allclose(
-        wrapped(np.array([3.2, -3.2, 9.0])), [3.2 - 2 * np.pi, 2 * np.pi - 3.2, 9 - 2 * np.pi]
+        wrap_angle(np.array([3.2, -3.2, 9.0])), [3.2 - 2 * np.pi, 2 * np.pi - 3.2, 9 - 2 * np.pi]
     )
 
 
 def test_switch_states() -> None:
-    for state, voltage in enumerate(FOUR_QUADRANT_STATES):
+    for state, voltage in enumerate((0.0, 1.0, -1.0, 0.0)):
         assert four_quadrant_state(np.int32(state)) == voltage
-    for state, voltages in enumerate(BRIDGE_STATES):
-        assert tuple(bridge_state(np.int32(state))) == voltages
-    assert BRIDGE_STATES[4] == (0.5, -0.5, -0.5)
+    for state, ends in enumerate(itertools.product((-0.5, 0.5), repeat=3)):
+        assert tuple(bridge_state(np.int32(state))) == ends
 
 
 def test_load() -> None:
-    """A coasting rotor: Coulomb friction brakes evenly,
-    then stops it with the breakaway time; the bench holds.
+    """Coulomb friction brakes a coasting rotor evenly, then stops it with the breakaway time.
+
+    The bench holds its speed.
     """
     load, rotor = Polynomial(coulomb=0.3, inertia=1e-3), 2e-3
     assert load.acceleration(50.0, 0.0, rotor) == pytest.approx(-0.3 / 3e-3)

@@ -1,5 +1,6 @@
-"""The machine's equations against SciPy, closed forms,
-energy and a peer's recorded run, at float64.
+"""The machine's equations against SciPy, closed forms, energy and a peer's recorded run.
+
+All is computed at float64.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ def manoeuvre(steps: int) -> np.ndarray:
 
 @pytest.mark.parametrize("speed", [-150.0, 0.0, 20.0, 150.0])
 def test_full_manoeuvre_equals_scipy(speed: float) -> None:
-    """500 steps: one Runge-Kutta step a sampling period (as the task),
-    and cut finer, against DOP853.
+    """Compare 500 steps with DOP853, one Runge-Kutta step a sampling period, and cut finer.
+
+    The task takes one step a period.
     """
     a, b, c = matrices(speed)
     voltages, now, truth = manoeuvre(500), np.array([-30.0, 50.0]), []
@@ -107,7 +109,6 @@ def test_steady_state(speed: float) -> None:
     current = DQ(-100.0, 150.0)
     voltage = pmsm.steady_voltage(current, speed, MACHINE)
     np.testing.assert_allclose(pmsm.derivative(current, voltage, speed, MACHINE), 0, atol=1e-9)
-    np.testing.assert_allclose(pmsm.steady_current(voltage, speed, MACHINE), current, rtol=1e-12)
     # 2 s, 30 of the longest time constant.
     last_current = run(DQ(0.0, 0.0), np.tile(voltage, (20_000, 1)), speed, 1)[-1]
     np.testing.assert_allclose(last_current, current, rtol=1e-6)
@@ -143,8 +144,9 @@ def test_power_balance() -> None:
 
 
 def test_ten_steps_equal_the_peer_s() -> None:
-    """gym-electric-motor 3.0.3, Cont-CC-PMSM-v0:
-    phase commands 0.3 cos(0.2 n + 1.3 k), n = 0..9, at 100 rad/s.
+    """Compare ten steps with gym-electric-motor 3.0.3, Cont-CC-PMSM-v0, at 100 rad/s.
+
+    The phase commands are 0.3 cos(0.2 n + 1.3 k), n = 0..9.
 
     Its conventions: phase voltages of half the 300 V link, Park's transformation with the angle at
     the start of a step, the voltage then constant in rotor coordinates; currents by their limit. It

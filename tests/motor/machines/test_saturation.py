@@ -1,5 +1,6 @@
-"""The flux map of a saturated machine: a field that conserves energy,
-its inverse, and its linear limit.
+"""The flux map of a saturated machine.
+
+Its field conserves energy, and has an inverse and a linear limit.
 """
 
 from __future__ import annotations
@@ -8,11 +9,11 @@ import numpy as np
 import pytest
 
 from rlbench_suite.envs.motor.machines.frames import DQ
-from rlbench_suite.envs.motor.machines.saturation import Iron, saturated
+from rlbench_suite.envs.motor.machines.saturation import Iron, saturation_of
 from rlbench_suite.envs.motor.machines.synchronous import PermanentMagnet
 
 LINEAR = PermanentMagnet()
-MAP = saturated(LINEAR.inductance_d, LINEAR.inductance_q, LINEAR.magnet_flux, Iron())
+MAP = saturation_of(LINEAR.inductance_d, LINEAR.inductance_q, LINEAR.magnet_flux, Iron())
 CURRENTS = DQ(*np.meshgrid(np.linspace(-400, 400, 41), np.linspace(-400, 400, 41)))
 FLUX = MAP.flux(CURRENTS)
 STEP = 1e-6
@@ -44,8 +45,9 @@ def test_reciprocity_and_stiffness_by_differences() -> None:
 
 
 def test_no_work_around_a_cycle_of_fluxes() -> None:
-    """The trapezoidal rule is exact to rounding for a smooth periodic path;
-    this one stays clear of the axes.
+    """The trapezoidal rule is exact to rounding for a smooth periodic path.
+
+    This one stays clear of the axes.
     """
     turn = np.linspace(0, 2 * np.pi, 4097)
     flux = DQ(0.06 + 0.05 * np.cos(turn), 0.08 + 0.07 * np.sin(turn))
@@ -79,11 +81,12 @@ def test_small_currents_see_the_linear_machine() -> None:
 
 
 def test_nominal_current_saturates() -> None:
-    """As the machine's maps are described: L_q to two thirds or less,
-    and a tenth of the magnets' flux with it.
+    """L_q falls to two thirds or less, and a tenth of the magnets' flux goes with it.
+
+    The machine's maps are described so.
     """
     flux = MAP.flux(DQ(0.0, 240.0))
     assert 0.5e-3 < flux.q / 240 < 0.8e-3
     assert 0.8 < flux.d / LINEAR.magnet_flux < 0.95
-    demagnetised = MAP.magnetised(0.5 * LINEAR.magnet_flux).flux(DQ(0.0, 0.0))
+    demagnetised = MAP.with_magnets(0.5 * LINEAR.magnet_flux).flux(DQ(0.0, 0.0))
     np.testing.assert_allclose(demagnetised, [0.5 * LINEAR.magnet_flux, 0], atol=1e-15)

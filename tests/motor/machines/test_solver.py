@@ -22,7 +22,7 @@ from rlbench_suite.numerics.process import precision
 pytestmark = pytest.mark.of_variants
 
 
-def augmented(rate: Any, size: int) -> np.ndarray:
+def augmented_matrix(rate: Any, size: int) -> np.ndarray:
     """The matrix of dy/dt = A y + b for (y, 1), by what it does to the axes."""
     offset = np.asarray(rate(np.zeros(size)))
     columns = [np.asarray(rate(axis)) - offset for axis in np.eye(size)]
@@ -31,25 +31,27 @@ def augmented(rate: Any, size: int) -> np.ndarray:
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_one_step_of_every_machine(name: str) -> None:
-    """At its highest speed under its largest voltage: exact to 1e-12 of the limits' size, Euler to
-    rounding; and the matrix is small enough for the number of terms.
+    """The step is exact to 1e-12 of the limits' size, and Euler's to rounding.
+
+    Each machine is at its highest speed under its largest voltage. The matrix is small enough for
+    the number of terms.
     """
     plant, goal = PLANTS[name](), GOALS[name, "current"]
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
-        still = jax.tree.map(np.float64, plant.still(plant.nominal))
+        still = jax.tree.map(np.float64, plant.state_at_rest(plant.nominal))
         flat, unravel = ravel_pytree(still)
         y = np.asarray(flat) + plant.nominal_current * rng.uniform(-0.5, 0.5, len(flat))
         if name == "SCIM":  # two of the four are fluxes
             y[2:] = np.asarray(flat)[2:] + rng.uniform(-0.1, 0.1, 2)
         legs = tuple(np.float64(k % 3 == 0) for k in range(plant.switches))
-        voltage = plant.across(legs, still, 0.7)
+        voltage = plant.voltage_of_legs(legs, still, 0.7)
         rate = jax.jit(
             lambda at: ravel_pytree(
                 plant.nominal.derivative(unravel(at), voltage, np.float64(goal.speeds[1]))
             )[0]
         )
-        matrix = augmented(rate, len(y))
+        matrix = augmented_matrix(rate, len(y))
         for period in (goal.period, goal.finite_period):
             assert np.abs(np.linalg.eigvals(matrix * period)).max() < 1
             truth = (expm(matrix * period) @ np.append(y, 1))[:-1]
@@ -101,7 +103,7 @@ def test_a_drive_on_an_rc_link_is_stepped_by_the_exponential_of_both() -> None:
         truth = np.array([0.0, 0.0, plant.link, 1.0])
         for k in range(3):
             state = task.transition(state, jnp.asarray(action), jax.random.key(k), params)
-            truth = expm(augmented(rate, 3) * task.period) @ truth
+            truth = expm(augmented_matrix(rate, 3) * task.period) @ truth
         ours = [*state.electrical, plant.link * state.memories.link.voltage]
     np.testing.assert_allclose(ours, truth[:3], rtol=1e-12)
 

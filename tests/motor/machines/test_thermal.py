@@ -17,7 +17,8 @@ from rlbench_suite.envs.shared.runge_kutta import rk4
 
 
 def matrix(network: Network) -> tuple[np.ndarray, np.ndarray]:
-    """The network by its nodal conductances, in node order:
+    """Return the network by its nodal conductances, in node order.
+
     dT/dt = A (T - T_coolant) + losses / capacities.
     """
     w, c, m = network.winding_to_iron, network.iron_to_coolant, network.magnets_to_iron

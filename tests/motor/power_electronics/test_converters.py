@@ -1,5 +1,6 @@
-"""Converters of one and two quadrants:
-currents against exponentials cut off at zero, diodes by hand, circuits.
+"""Converters of one and two quadrants.
+
+Currents are compared with exponentials cut off at zero, diodes by hand, and circuits.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def start_episode(name: str) -> tuple[Any, Any]:
         return task, jax.jit(partial(begin, task))(seed_key(0), 0, TEST)[0]
 
 
-def relaxed(current: float, volts: float, duration: float, episode: Any) -> float:
+def relax_current(current: float, volts: float, duration: float, episode: Any) -> float:
     """A, by the exponential of the armature's circuit."""
     machine = episode.params.machine
     steady_current = (volts - machine.magnet_flux * episode.state.speed) / machine.resistance
@@ -45,15 +46,16 @@ def relaxed(current: float, volts: float, duration: float, episode: Any) -> floa
     "name", ["PermExDcCurrent-v0?converter=1qc", "PermExDcCurrentFinite-v0?converter=1qc"]
 )
 def test_one_quadrant_is_an_exponential_that_ends_at_zero(name: str) -> None:
-    """Signs stay constant under constant voltage,
-    so the diode's cut is the larger of it and zero; no less.
+    """The diode cuts the current to the larger of the exponential and zero.
+
+    Signs stay constant under constant voltage, so that is exact.
     """
     task, episode = start_episode(name)
     with precision(task):
-        step = jax.jit(task.driven)
+        step = jax.jit(task.advance_period)
         state, truth, blocked = episode.state, 0.0, 0
         for part in np.random.default_rng(0).integers(0, 2, 300) * (1.0 if task.finite else 0.9):
-            truth = max(relaxed(truth, U * part, task.period, episode), 0.0)
+            truth = max(relax_current(truth, U * part, task.period, episode), 0.0)
             state = step(state, jnp.int32(part) if task.finite else (part,), episode.params)
             # RK4's own error: 1e-6 of it.
             assert float(state.electrical.armature) == pytest.approx(truth, abs=1e-4)
@@ -62,8 +64,9 @@ def test_one_quadrant_is_an_exponential_that_ends_at_zero(name: str) -> None:
 
 
 def test_one_quadrant_shunt_machines_have_one_circuit_while_the_line_is_blocked() -> None:
-    """Armature and field in series then:
-    (L_a + L_e) di/dt = (L' w - R_a - R_e) i; torque brakes.
+    """Armature and field are then in series: (L_a + L_e) di/dt = (L' w - R_a - R_e) i.
+
+    The torque brakes.
     """
     task, episode = start_episode("ShuntDcTorque-v0?converter=1qc")
     machine, speed = episode.params.machine, episode.state.speed
@@ -73,7 +76,7 @@ def test_one_quadrant_shunt_machines_have_one_circuit_while_the_line_is_blocked(
     growth /= machine.armature_inductance + machine.field_inductance
     with precision(task):
         state = episode.state._replace(electrical=dc.Windings(jnp.float64(-9.0), jnp.float64(9.0)))
-        step = jax.jit(task.driven)
+        step = jax.jit(task.advance_period)
         for _ in range(300):
             state = step(state, (0.0,), episode.params)
     armature, field = map(float, state.electrical)
@@ -88,25 +91,26 @@ def test_two_quadrants_have_no_negative_voltage_but_both_currents() -> None:
     for share in ("0", "0.03"):
         task, episode = start_episode(f"PermExDcCurrent-v0?converter=2qc&interlocking={share}")
         with precision(task):
-            step = jax.jit(task.driven)
+            step = jax.jit(task.advance_period)
             for current in (60.0, -60.0):
                 for duty in (0.0, 0.01, 0.4, 0.99, 1.0):
                     state = episode.state._replace(electrical=dc.Armature(jnp.float64(current)))
                     volts = U * float(np.clip(duty - np.sign(current) * float(share), 0, 1))
                     after = step(state, (duty,), episode.params).electrical.armature
                     assert float(after) == pytest.approx(
-                        relaxed(current, volts, task.period, episode), abs=1e-4
+                        relax_current(current, volts, task.period, episode), abs=1e-4
                     )
 
 
 def test_an_interlocked_half_bridge_follows_its_diodes() -> None:
-    """While both switches are off, a current out of the leg takes the lower diode,
-    one into it the upper one.
+    """While both switches are off, a current out of the leg takes the lower diode.
+
+    One into it takes the upper diode.
     """
     task, episode = start_episode("PermExDcCurrentFinite-v0?converter=2qc&interlocking=0.03")
     assert task.action_space == gymnasium.spaces.Discrete(2)
     with precision(task):
-        step = jax.jit(task.driven)
+        step = jax.jit(task.advance_period)
         for current in (60.0, -60.0):
             for before in (0, 1):
                 state = episode.state._replace(
@@ -114,15 +118,16 @@ def test_an_interlocked_half_bridge_follows_its_diodes() -> None:
                 )
                 for after in (0, 1):
                     diode = after if before == after else int(current < 0)
-                    between = relaxed(current, U * diode, 0.03 * task.period, episode)
-                    truth = relaxed(between, U * after, 0.97 * task.period, episode)
+                    between = relax_current(current, U * diode, 0.03 * task.period, episode)
+                    truth = relax_current(between, U * after, 0.97 * task.period, episode)
                     got = step(state, jnp.int32(after), episode.params).electrical.armature
                     assert float(got) == pytest.approx(truth, abs=1e-6)
 
 
 def test_goals_and_actions_are_within_the_quadrants() -> None:
-    """Every choice keeps its quadrants: no negative voltage,
-    forward speeds, no negative set point by one quadrant.
+    """Every choice keeps its quadrants.
+
+    With one quadrant no voltage and no set point is negative, and speeds are forward.
     """
     choices = [
         (drive.id, converter)

@@ -1,5 +1,6 @@
-"""Interlocked and delayed converters: against diodes by hand,
-exponentials, Fourier, and the drive without delay.
+"""Interlocked and delayed converters.
+
+They are compared with diodes by hand, exponentials, Fourier, and the drive without delay.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.machines.dc import Armature
 from rlbench_suite.envs.motor.machines.frames import DQ
 from rlbench_suite.envs.motor.plants.three_phase import PMSM
-from rlbench_suite.envs.motor.power_electronics.interlocking import lost
+from rlbench_suite.envs.motor.power_electronics.interlocking import lost_voltages
 from rlbench_suite.numerics.process import precision
 
 pytestmark = pytest.mark.of_variants
@@ -25,25 +26,26 @@ pytestmark = pytest.mark.of_variants
 TEST = ContextSource(np.int32(1), np.int32(-1))
 
 
-def first(task: Any) -> Any:
+def begin_episode(task: Any) -> Any:
     with precision(task):
         return jax.jit(partial(begin, task))(seed_key(0), 0, TEST)[0]
 
 
 @pytest.mark.parametrize("name", ["PermExDcCurrentFinite-v0"])
 def test_an_interlocked_bridge_follows_its_diodes(name: str) -> None:
-    """All pairs of switch states and both directions of the current,
-    against the exponentials of R and L.
+    """Compare all pairs of switch states and both directions of the current.
+
+    They follow the exponentials of R and L.
 
     A leg that changes its end is at the lower one while current flows out of it and at the upper
     one while it flows into it; then at the new one.
     """
     task: Any = card(name, interlocking="0.03").build(dtype="float64")
-    episode = first(task)
+    episode = begin_episode(task)
     params, machine = episode.params, episode.params.machine
     ends = {0: (0, 0), 1: (1, 0), 2: (0, 1), 3: (1, 1)}
     with precision(task):
-        step = jax.jit(task.driven)
+        step = jax.jit(task.advance_period)
         for current in (60.0, -60.0):
             for before in range(4):
                 state = episode.state._replace(
@@ -68,14 +70,17 @@ def test_an_interlocked_bridge_follows_its_diodes(name: str) -> None:
 
 
 def test_averaged_interlocking_of_a_bridge_is_a_square_wave_against_the_current() -> None:
-    """Over a turn a bridge loses 4/pi t/T U of fundamental along the current,
-    its first Fourier coefficient.
+    """Over a turn a bridge loses 4/pi t/T U of fundamental along the current.
+
+    That is the first Fourier coefficient.
     """
     plant, share, current = PMSM(), 0.03, DQ(-70.0, 120.0)
     with jax.enable_x64(True):
         angle = jnp.asarray((np.arange(6000) + 0.5) * 2 * np.pi / 6000)
-        none = plant.across((0.0, 0.0, 0.0), current, angle)
-        voltage = plant.across(lost(plant.leg_currents(current, angle), share), current, angle)
+        none = plant.voltage_of_legs((0.0, 0.0, 0.0), current, angle)
+        voltage = plant.voltage_of_legs(
+            lost_voltages(plant.leg_currents(current, angle), share), current, angle
+        )
         total = np.array([jnp.mean(voltage.d - none.d), jnp.mean(voltage.q - none.q)])
     direction = np.array(current) / np.hypot(*current)
     # Edges between samples.
@@ -84,11 +89,12 @@ def test_averaged_interlocking_of_a_bridge_is_a_square_wave_against_the_current(
 
 @pytest.mark.parametrize("name", ["PermExDcSpeed-v0", "PMSMCurrentFinite-v0"])
 def test_a_delayed_drive_is_the_other_one_period_later(name: str) -> None:
-    """Under the same actions after a first one that waited from the start;
-    to the bit of float64 arithmetic.
+    """Both drives have the same bits at float64 under the same actions.
+
+    The plain one first applies the action that waited from the start.
     """
     plain, late = (card(name, delay=steps).build(dtype="float64") for steps in ("0", "1"))
-    episode, delayed = first(plain), first(late)
+    episode, delayed = begin_episode(plain), begin_episode(late)
     params, state = episode.params, delayed.state
     rng = np.random.default_rng(0)
     with precision(plain):

@@ -1,5 +1,6 @@
-"""Supplies: waveforms of rectified mains,
-and drives on a link of their own against SciPy in volts and amperes.
+"""Supplies: waveforms of rectified mains, and drives on a link of their own.
+
+These are compared with SciPy in volts and amperes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rlbench_suite.core.episode import ContextSource, begin, seed_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.motor.plants.three_phase import ThreePhase
 from rlbench_suite.envs.motor.power_electronics.supply import (
-    BRAKING_FROM,
+    BRAKING_VOLTAGE,
     SUPPLIES,
     MainsOfThreePhases,
     SinglePhase,
@@ -31,9 +32,10 @@ TEST = ContextSource(np.int32(1), np.int32(-1))
 PEAKS = {"ac1": 1.1, "ac3": np.pi / 3}
 
 
-def rectified(supply: str, phase: Any) -> Any:
-    """The highest of the mains' lines less the lowest,
-    with their peak to peak voltage of ``PEAKS``.
+def rectify(supply: str, phase: Any) -> Any:
+    """Return the highest of the mains' lines less the lowest.
+
+    Their peak to peak voltage is that of ``PEAKS``.
     """
     lines = np.cos(2 * np.pi * (phase - np.arange(3)[:, None] / 3)) / np.sqrt(3)
     if supply == "ac1":
@@ -47,8 +49,8 @@ def test_rectified_mains() -> None:
         single = np.asarray(SinglePhase().source(jnp.asarray(phase)))
         # A pulse begins between lines.
         three = np.asarray(MainsOfThreePhases().source(jnp.asarray(phase + 1 / 12)))
-    np.testing.assert_allclose(single, rectified("ac1", phase), atol=1e-14)
-    np.testing.assert_allclose(three, rectified("ac3", phase), atol=1e-14)
+    np.testing.assert_allclose(single, rectify("ac1", phase), atol=1e-14)
+    np.testing.assert_allclose(three, rectify("ac3", phase), atol=1e-14)
     assert three.mean() == pytest.approx(1, abs=1e-6), (
         "the mean of six pulses is 3/pi of their peak"
     )
@@ -73,9 +75,10 @@ def test_a_link_without_load_charges_as_the_textbook_says() -> None:
     "name", ["PMSMTorque-v0?supply=rc", "PermExDcSpeed-v0?supply=ac1", "SCIMCurrent-v0?supply=ac3"]
 )
 def test_drives_on_a_link_equal_scipy(name: str) -> None:
-    """Forty steps at float64, braking among them, against DOP853 of U, i and w: C dU/dt is the
-    source's current less the braking resistor's and less P / U, the converters' current by the
-    balance of power.
+    """Compare forty steps at float64, braking among them, with DOP853 of U, i and w.
+
+    C dU/dt is the source's current less the braking resistor's and less P / U, the converters'
+    current by the balance of power.
     """
     task: Any = card(name).build(dtype="float64")
     kind = name.partition("=")[2]
@@ -110,9 +113,9 @@ def test_drives_on_a_link_equal_scipy(name: str) -> None:
             else:
                 phase = float(state.memories.link.phase) + 50 * t - (1 / 12 if kind == "ac3" else 0)
                 source = (
-                    max(link * float(rectified(kind, np.array([phase]))[0]) - volts, 0) / resistance
+                    max(link * float(rectify(kind, np.array([phase]))[0]) - volts, 0) / resistance
                 )
-                braking = 10 * max(volts - BRAKING_FROM * link, 0) / resistance
+                braking = 10 * max(volts - BRAKING_VOLTAGE * link, 0) / resistance
             return np.append(
                 np.asarray(moving), (source - braking - float(power) / volts) / capacitance
             )
@@ -123,7 +126,7 @@ def test_drives_on_a_link_equal_scipy(name: str) -> None:
         for k in range(40):
             action = rng.uniform(-0.05, 0.3, plant.inputs)
             full = plant.voltage(
-                plant.within_reach(tuple(action)), drive_state.electrical, drive_state.angle
+                plant.limit_action(tuple(action)), drive_state.electrical, drive_state.angle
             )
             full = jax.tree.map(np.float64, full)
             y = solve_ivp(
@@ -139,10 +142,10 @@ def test_drives_on_a_link_equal_scipy(name: str) -> None:
             voltages.append(float(drive_state.memories.link.voltage))
         truth, speed = unravel(jnp.asarray(y[:-1]))
         ours = [
-            *plant.measured(drive_state.electrical),
+            *plant.measure(drive_state.electrical),
             drive_state.speed / plant.speed_limit,
             drive_state.memories.link.voltage,
         ]
-        exact = [*plant.measured(truth), speed / plant.speed_limit, y[-1] / link]
+        exact = [*plant.measure(truth), speed / plant.speed_limit, y[-1] / link]
     assert np.ptp(voltages) > 1e-3, "the link's voltage moves"
     np.testing.assert_allclose(ours, exact, rtol=0, atol=1e-5)

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from ..machines import induction
 from ..machines.frames import DQ, AlphaBeta, Scalar, Values, inverse_clarke, inverse_park, park
 from .plant import Base
-from .three_phase import Coupled, ThreePhase, within_unit_circle
+from .three_phase import Coupled, ThreePhase, shorten_to_unit_circle
 
-SMALLEST_FLUX = 1e-3
+MIN_FLUX = 1e-3
 """V s: the direction of a smaller rotor flux is not computed."""
 
 
@@ -21,7 +21,9 @@ class SCIM(ThreePhase):
 
     nominal: Any = induction.Induction()
     tolerance: Any = induction.Induction(0.2, 0.2, 0.1, 0.1, 0.1, 0, 0.0)
-    current_limit, nominal_current, speed_limit = 5.5, 3.9, 4000 * math.pi / 30
+    current_limit = 5.5
+    nominal_current = 3.9
+    speed_limit = 4000 * math.pi / 30
     unit = 420 / math.sqrt(3)
     measured_names: tuple[str, ...] = ("i_d", "i_q", "psi_r")
     pole_pairs = 2
@@ -40,7 +42,7 @@ class SCIM(ThreePhase):
         flux = machine.stator_inductance() * d, machine.transient_inductance() * q
         return self._base(machine.stator_resistance, (d, q), flux, machine.transient_inductance())
 
-    def still(self, machine: Any) -> Any:
+    def state_at_rest(self, machine: Any) -> Any:
         """Return the nominal flux of the rotor, along alpha, and the current that holds it."""
         zero = jnp.zeros_like(machine.inertia)
         return induction.Electrical(
@@ -56,12 +58,13 @@ class SCIM(ThreePhase):
         """Return the length (V s) of the rotor's flux, and cosine and sine of its angle."""
         flux = self.flux(electrical)
         length = jnp.sqrt(flux.alpha * flux.alpha + flux.beta * flux.beta)
-        per = 1 / jnp.maximum(length, SMALLEST_FLUX)
+        per = 1 / jnp.maximum(length, MIN_FLUX)
         return length, flux.alpha * per, flux.beta * per
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
-        """Return the direction of the rotor's flux:
-        the stator's switches meet it, not the rotor.
+        """Return the direction of the rotor's flux.
+
+        The stator's switches depend on it, and not on the rotor's angle.
         """
         return self.field(electrical)[1:]
 
@@ -70,13 +73,13 @@ class SCIM(ThreePhase):
         _, cos, sin = self.field(electrical)
         return DQ(cos * vector.alpha + sin * vector.beta, cos * vector.beta - sin * vector.alpha)
 
-    def turned(self, vector: DQ, electrical: Any) -> AlphaBeta:
-        """Invert :meth:`seen`."""
+    def from_field(self, vector: DQ, electrical: Any) -> AlphaBeta:
+        """Invert :meth:`to_field`."""
         _, cos, sin = self.field(electrical)
         d, q = vector
         return AlphaBeta(cos * d - sin * q, sin * d + cos * q)
 
-    def measured(self, electrical: Any) -> Values:
+    def measure(self, electrical: Any) -> Values:
         """Return the currents and the rotor's flux."""
         current, per = self.to_field(electrical.current, electrical), 1 / self.current_limit
         return current.d * per, current.q * per, self.field(electrical)[0] * (1 / self.nominal_flux)
@@ -90,21 +93,23 @@ class SCIM(ThreePhase):
         )
 
     def _ahead_of(self, d: Scalar, q: Scalar, cos: Scalar, sin: Scalar) -> AlphaBeta:
-        """Return a current, A, in the stator's coordinates;
-        it is measured along and across a direction.
+        """Return a current, A, in the stator's coordinates.
+
+        ``d`` and ``q`` are its parts along and across a direction, in parts of the limit.
         """
         limit = self.current_limit
         return AlphaBeta((cos * d - sin * q) * limit, (sin * d + cos * q) * limit)
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Turn the voltage with the field's angle at the start of a step,
-        then hold it in the stator's coordinates.
+        """Turn the voltage with the field's angle at the start of a step.
+
+        It then stays constant in the stator's coordinates.
         """
         return self._short_circuited(
-            self.turned(DQ(self.unit * applied[0], self.unit * applied[1]), electrical)
+            self.from_field(DQ(self.unit * applied[0], self.unit * applied[1]), electrical)
         )
 
-    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+    def voltage_of_legs(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """Return the voltage in the stator's coordinates."""
         return self._short_circuited(self.phases(legs))
 
@@ -128,7 +133,7 @@ class SCIM(ThreePhase):
         """Return the transient inductance for both axes."""
         return self.nominal.transient_inductance(), self.nominal.transient_inductance()
 
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
         """Return the voltage by the rotor's flux and the turning of the coordinates."""
         machine, current = self.nominal, self.to_field(electrical.current, electrical)
         flux = self.field(electrical)[0]
@@ -175,7 +180,9 @@ class DFIM(SCIM, Coupled):
     voltages = ("u_sd", "u_sq", "u_rd", "u_rq")
     converters = (("stator", 8), ("rotor", 8))
     turning = 2
-    current_limit, nominal_current, speed_limit = 9.0, 7.5, 1800 * math.pi / 30
+    current_limit = 9.0
+    nominal_current = 7.5
+    speed_limit = 1800 * math.pi / 30
     unit = 420 / math.sqrt(3)
     magnetising_current: float = 1.2
     """A: i_sd and i_rd while torque is requested."""
@@ -191,7 +198,7 @@ class DFIM(SCIM, Coupled):
     def base(self) -> None:
         """Return None: its data sheet cannot be replaced."""
 
-    def still(self, machine: Any) -> Any:
+    def state_at_rest(self, machine: Any) -> Any:
         """Magnetise both windings alike, along alpha."""
         zero = jnp.zeros_like(machine.inertia)
         along = AlphaBeta(zero + self.magnetising_current, zero)
@@ -207,12 +214,13 @@ class DFIM(SCIM, Coupled):
         )
 
     def directions(self, electrical: Any, angle: Scalar) -> Values:
-        """Return the directions of the rotor's flux and
-        of the rotor, whose switches turn with it.
+        """Return the directions of the rotor's flux and of the rotor.
+
+        The rotor's switches turn with the rotor.
         """
         return *self.field(electrical)[1:], jnp.cos(angle), jnp.sin(angle)
 
-    def measured(self, electrical: Any) -> Values:
+    def measure(self, electrical: Any) -> Values:
         """Return the currents of stator and rotor, and the rotor's flux."""
         stator = self.to_field(electrical.current, electrical)
         rotor = self.to_field(electrical.rotor, electrical)
@@ -238,19 +246,24 @@ class DFIM(SCIM, Coupled):
         )
         return jnp.maximum(super().length(electrical), longer)
 
-    def within_reach(self, action: Values) -> Values:
+    def limit_action(self, action: Values) -> Values:
         """Shorten each winding's vector to the unit circle."""
-        return *within_unit_circle(action[0], action[1]), *within_unit_circle(action[2], action[3])
+        return *shorten_to_unit_circle(action[0], action[1]), *shorten_to_unit_circle(
+            action[2], action[3]
+        )
 
     def voltage(self, applied: Values, electrical: Any, angle: Scalar) -> Any:
-        """Turn voltages with the field's angle at the start of a step,
-        then hold them in the stator's coordinates.
+        """Turn the voltages with the field's angle at the start of a step.
+
+        They then stay constant in the stator's coordinates.
         """
         stator = DQ(self.unit * applied[0], self.unit * applied[1])
         rotor = DQ(self.unit * applied[2], self.unit * applied[3])
-        return induction.Voltages(self.turned(stator, electrical), self.turned(rotor, electrical))
+        return induction.Voltages(
+            self.from_field(stator, electrical), self.from_field(rotor, electrical)
+        )
 
-    def across(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
+    def voltage_of_legs(self, legs: Values, electrical: Any, angle: Scalar) -> Any:
         """Turn the rotor's voltage with the rotor, as it is at the start of a step."""
         rotor = inverse_park(DQ(*self.phases(legs[3:])), angle)
         return induction.Voltages(self.phases(legs[:3]), rotor)
@@ -278,8 +291,9 @@ class DFIM(SCIM, Coupled):
         return stator, stator, rotor, rotor
 
     def inductances(self) -> tuple[float, ...]:
-        """Return the inductances of the free currents:
-        each winding's own along the flux, transient across it.
+        """Return the inductances of the free currents.
+
+        Along the flux it is each winding's own, across it the transient one.
         """
         machine = self.nominal
         return (
@@ -288,17 +302,19 @@ class DFIM(SCIM, Coupled):
             machine.rotor_inductance(),
         )
 
-    def changing(self, errors: Values, period: float, speed: Scalar) -> Values:
-        """Let the windings change each other's current along the flux;
-        u_rq changes no free current.
+    def changing_voltages(self, errors: Values, period: float, speed: Scalar) -> Values:
+        """Let the windings change each other's current along the flux.
+
+        The voltage u_rq changes no free current.
         """
-        d, q, rotor_d = super().changing(errors, period, speed)
+        d, q, rotor_d = super().changing_voltages(errors, period, speed)
         mutual = self.nominal.mutual_inductance / period
         return d + mutual * errors[2], q, rotor_d + mutual * errors[0], 0.0 * q
 
-    def induced(self, electrical: Any, speed: Scalar) -> Values:
-        """Return the voltages in a field that turns half as fast as the rotor,
-        so that both bridges bear the same.
+    def induced_voltages(self, electrical: Any, speed: Scalar) -> Values:
+        """Return the voltages in a field that turns half as fast as the rotor.
+
+        So both bridges give the same voltage.
         """
         half, machine = 0.5 * self.pole_pairs * speed, self.nominal
         stator = self.to_field(electrical.current, electrical)
@@ -311,8 +327,6 @@ class DFIM(SCIM, Coupled):
         return -half * linked.q, half * linked.d, 0.0 * speed, -half * self.field(electrical)[0]
 
     def currents_for(self, torque: Scalar, electrical: Any) -> Values:
-        """Return the torque's current at the present flux;
-        the magnetising currents are constant.
-        """
+        """Return the torque's current at the present flux, and constant magnetising currents."""
         magnetising, i_q = super().currents_for(torque, electrical)
         return magnetising, i_q, magnetising

@@ -14,19 +14,21 @@ from ...shared.own_constants import begin_in_record
 from ..loads import ornstein_uhlenbeck
 from ..loads.load import Constant, ConstantSpeed, Polynomial
 from ..machines.frames import Scalar
-from ..setpoints.wave import SHAPES, Wave, through
+from ..setpoints.wave import SHAPES, Wave, wave_through
 from .part import Design, Part
 
 BANDS = 40
 """Alternating bands of train and test."""
-HOISTED = 0.3
+HOIST_SHARE = 0.3
 """Fraction of the torque's range, about its middle, that a constant load takes."""
-DISTURBANCE, DISTURBED = 0.1, 0.02
-"""Ornstein-Uhlenbeck load: deviation by half the torque's range, and time constant, s."""
-STEPPED, BETWEEN = 0.2, 0.05
-"""Load that jumps: its largest torque by half the torque's range,
-and the mean time between jumps, s.
-"""
+DISTURBANCE_SIZE = 0.1
+"""Deviation of an Ornstein-Uhlenbeck load, in parts of half the torque's range."""
+DISTURBANCE_SECONDS = 0.02
+"""Time constant of an Ornstein-Uhlenbeck load, s."""
+MAX_JUMP_TORQUE = 0.2
+"""Largest torque of a load that jumps, in parts of half the torque's range."""
+MEAN_JUMP_SECONDS = 0.05
+"""Mean time between its jumps, s."""
 SINUS = SHAPES["sinus"]
 
 
@@ -42,8 +44,9 @@ class Bench(Part):
         self.design = design
 
     def sample(self, u: jax.Array, split: jax.Array) -> tuple[Any, Scalar]:
-        """Return the load and the speed at the start, rad/s;
-        ``u``: uniform draws, the last four its own.
+        """Return the load and the speed at the start, rad/s.
+
+        ``u`` are uniform numbers, of which the last four belong to the load.
         """
         return ConstantSpeed(), alternating_bands(u[-1], split, *self.design.goal.speeds, BANDS)
 
@@ -51,7 +54,7 @@ class Bench(Part):
         """Return the memory at the start."""
         return ()
 
-    def integrated(self, speed: Scalar) -> Any:
+    def integrated_speed(self, speed: Scalar) -> Any:
         """Return the speed if a step integrates it."""
         return ()
 
@@ -62,14 +65,14 @@ class Bench(Part):
     def acceleration(
         self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar
     ) -> Any:
-        """Return the rate of :meth:`integrated`, rad/s^2, under the machine's torque (N m)."""
+        """Return the rate of the integrated speed, rad/s^2, under the machine's torque (N m)."""
         return ()
 
-    def moved(self, memory: Any, turns: float) -> Any:
+    def advance(self, memory: Any, turns: float) -> Any:
         """Return the memory a fraction of a step later."""
         return memory
 
-    def ahead(self, memory: Any, key: jax.Array) -> Any:
+    def next_memory(self, memory: Any, key: jax.Array) -> Any:
         """Return the memory in the next step."""
         return memory
 
@@ -81,15 +84,17 @@ class Profile(Bench):
         """Draw a sine that begins at this speed."""
         u = self.design.uniform(key, 4)
         slope = self.design.period * self.design.steady_acceleration * jnp.exp(-math.log(10) * u[0])
-        return through("sinus", speed, self.design.goal.speeds, slope, math.inf, u[1], u[2], u[3])
+        return wave_through(
+            "sinus", speed, self.design.goal.speeds, slope, math.inf, u[1], u[2], u[3]
+        )
 
     def speed(self, memory: Wave, held_speed: Scalar, integrated: Any, turns: Scalar) -> Scalar:
         """Return the sine's value."""
-        return memory.ahead(turns).at(SINUS)
+        return memory.shift(turns).at(SINUS)
 
-    def moved(self, memory: Wave, turns: float) -> Wave:
+    def advance(self, memory: Wave, turns: float) -> Wave:
         """Move along the sine."""
-        return memory.ahead(turns)
+        return memory.shift(turns)
 
 
 class Friction(Bench):
@@ -112,7 +117,7 @@ class Friction(Bench):
             inertia,
         )
 
-    def integrated(self, speed: Scalar) -> Scalar:
+    def integrated_speed(self, speed: Scalar) -> Scalar:
         """Return the speed."""
         return speed
 
@@ -132,8 +137,8 @@ class Hoist(Friction):
 
     def resistance(self, unit: Scalar, inertia: Scalar) -> Constant:
         """Draw the torque."""
-        middle, away = self.design.torques
-        return Constant(middle + HOISTED * away * (2 * unit - 1), inertia)
+        middle, half_range = self.design.torques
+        return Constant(middle + HOIST_SHARE * half_range * (2 * unit - 1), inertia)
 
 
 class Disturbed(Friction):
@@ -142,7 +147,7 @@ class Disturbed(Friction):
     @property
     def deviation(self) -> float:
         """N m."""
-        return DISTURBANCE * self.design.torques[1]
+        return DISTURBANCE_SIZE * self.design.torques[1]
 
     def begin(self, speed: Scalar, key: jax.Array) -> Scalar:
         """Draw a torque of the stationary process."""
@@ -154,11 +159,11 @@ class Disturbed(Friction):
         """Return the acceleration by the machine's torque minus friction and random torque."""
         return super().acceleration(load, memory, speed, torque - memory, inertia)
 
-    def ahead(self, memory: Any, key: jax.Array) -> Scalar:
+    def next_memory(self, memory: Any, key: jax.Array) -> Scalar:
         """Draw the next torque."""
         normal = jax.random.normal(jax.random.fold_in(key, 1), (), self.design.dtype)
-        return ornstein_uhlenbeck.ahead(
-            memory, normal, self.deviation, DISTURBED, self.design.period
+        return ornstein_uhlenbeck.next_value(
+            memory, normal, self.deviation, DISTURBANCE_SECONDS, self.design.period
         )
 
 
@@ -172,16 +177,16 @@ class Stepped(Friction):
     def acceleration(
         self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar
     ) -> Scalar:
-        """Return the acceleration by the machine's torque minus friction
-        and the torque of the load.
-        """
+        """Return the acceleration by the machine's torque minus friction and load."""
         return super().acceleration(load, memory, speed, torque - memory, inertia)
 
-    def ahead(self, memory: Any, key: jax.Array) -> Scalar:
+    def next_memory(self, memory: Any, key: jax.Array) -> Scalar:
         """Draw another torque now and then."""
         u = self.design.uniform(jax.random.fold_in(key, 1), 2)
-        max_torque = STEPPED * self.design.torques[1]
-        return jnp.where(u[0] < self.design.period / BETWEEN, max_torque * (2 * u[1] - 1), memory)
+        max_torque = MAX_JUMP_TORQUE * self.design.torques[1]
+        return jnp.where(
+            u[0] < self.design.period / MEAN_JUMP_SECONDS, max_torque * (2 * u[1] - 1), memory
+        )
 
 
 class RecordedFriction(NamedTuple):
@@ -226,13 +231,11 @@ class RecordedLoad(Friction):
     def acceleration(
         self, load: Any, memory: Any, speed: Scalar, torque: Scalar, inertia: Scalar
     ) -> Scalar:
-        """Return the acceleration by the machine's torque minus friction
-        and the record's torque at this step.
-        """
+        """Return the acceleration by the machine's torque minus friction and recorded torque."""
         against = jnp.asarray(self.table)[load.row + memory]
         return super().acceleration(load, memory, speed, torque - against, inertia)
 
-    def ahead(self, memory: Any, key: jax.Array) -> Any:
+    def next_memory(self, memory: Any, key: jax.Array) -> Any:
         """Return the next step."""
         return memory + 1
 

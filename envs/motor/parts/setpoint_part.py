@@ -34,12 +34,14 @@ from rlbench_suite.numerics import keys
 
 from ...shared.own_constants import begin_in_record
 from ..machines.frames import Scalar, Values
-from ..setpoints.wave import SHAPES, Wave, through
+from ..setpoints.wave import SHAPES, Wave, wave_through
 from .part import Part
 
-SHORTEST, LONGEST = 0.1, 0.5
-"""Lengths of a sub-episode or of a level, in parts of the time limit."""
-STILL = 0.2
+MIN_LEVEL_SHARE = 0.1
+"""Shortest sub-episode or level, in parts of the time limit."""
+MAX_LEVEL_SHARE = 0.5
+"""Longest sub-episode or level, in parts of the time limit."""
+MIDDLE_LEVEL_SHARE = 0.2
 """Share of the levels in the middle of the range."""
 
 
@@ -61,16 +63,16 @@ class Range(NamedTuple):
         """Return the deviation of a move, at a pace of 0..1."""
         return self.slowest * jnp.exp(self.quicker * pace)
 
-    def moved(self, value: Scalar, pace: Scalar, move: Scalar) -> Scalar:
+    def move(self, value: Scalar, pace: Scalar, move: Scalar) -> Scalar:
         """Return a walk's next value."""
         return jnp.clip(value + self.deviation(pace) * move, self.low, self.high)
 
     def wave(
         self, name: str, value: Scalar, pace: Scalar, draws: tuple[Scalar, Scalar, Scalar]
     ) -> Wave:
-        """Begin a wave at a value; see :func:`~..setpoints.wave.through`."""
+        """Begin a wave at a value; see :func:`~..setpoints.wave.wave_through`."""
         slope = self.steepest * jnp.exp(self.quicker * (pace - 1))
-        return through(name, value, (self.low, self.high), slope, self.jump, *draws)
+        return wave_through(name, value, (self.low, self.high), slope, self.jump, *draws)
 
 
 class SetPoint(Part, abc.ABC):
@@ -83,7 +85,7 @@ class SetPoint(Part, abc.ABC):
         """Return the pace of an episode, from a uniform number in [0, 1)."""
         return unit
 
-    def first(self, values: Values, pace: Scalar) -> Values:
+    def first_setpoint(self, values: Values, pace: Scalar) -> Values:
         """Return the first values, given those that the drive would begin with."""
         return values
 
@@ -119,8 +121,7 @@ class Walk(SetPoint):
         """Move each value by itself."""
         moves = self.moves(key, len(values), values[0].dtype)
         return tuple(
-            r.moved(at, pace, moves[i])
-            for i, (at, r) in enumerate(zip(values, ranges, strict=True))
+            r.move(at, pace, moves[i]) for i, (at, r) in enumerate(zip(values, ranges, strict=True))
         ), ()
 
 
@@ -149,7 +150,7 @@ class Periodic(SetPoint):
         self, values: Values, memory: Any, ranges: tuple[Range, ...], pace: Scalar, key: jax.Array
     ) -> tuple[Values, Any]:
         """Move each wave by one step."""
-        waves = tuple(wave.ahead() for wave in memory)
+        waves = tuple(wave.shift() for wave in memory)
         shape = SHAPES[self.name]
         return tuple(
             jnp.clip(w.at(shape), r.low, r.high) for w, r in zip(waves, ranges, strict=True)
@@ -214,7 +215,9 @@ class Switched(SetPoint):
     ) -> tuple[Scalar, SubEpisode]:
         over = wave_memory.steps_left == 0
         kind = jnp.where(over, jnp.int32(u[0] * (2 + len(SHAPES))), wave_memory.kind)
-        steps = jnp.int32(self.horizon * (SHORTEST + (LONGEST - SHORTEST) * u[1]))
+        steps = jnp.int32(
+            self.horizon * (MIN_LEVEL_SHARE + (MAX_LEVEL_SHARE - MIN_LEVEL_SHARE) * u[1])
+        )
         steps_left = jnp.where(over, jnp.maximum(steps, 1), wave_memory.steps_left) - 1
         wave = wave_memory.wave
         for number, name in enumerate(SHAPES, 2):
@@ -222,13 +225,13 @@ class Switched(SetPoint):
             wave = Wave(
                 *(jnp.where(over & (kind == number), a, b) for a, b in zip(new, wave, strict=True))
             )
-        wave = wave.ahead()
+        wave = wave.shift()
         # Both laws from one uniform number, by their quantiles; it is kept off the ends, where they
         # are infinite.
         centred = jnp.clip(2 * u[5] - 1, -1 + 1e-6, 1 - 1e-6)
         normal = math.sqrt(2) * jax.lax.erf_inv(centred)
         laplace = -math.sqrt(0.5) * jnp.sign(centred) * jnp.log1p(-jnp.abs(centred))
-        next_value = r.moved(value, pace, jnp.where(kind == 0, normal, laplace))
+        next_value = r.move(value, pace, jnp.where(kind == 0, normal, laplace))
         for number, shape in enumerate(SHAPES.values(), 2):
             next_value = jnp.where(
                 kind == number, jnp.clip(wave.at(shape), r.low, r.high), next_value
@@ -265,11 +268,17 @@ class Ramps(SetPoint):
     def _step_one(
         self, value: Scalar, ramp: Ramp, r: Range, pace: Scalar, u: Values
     ) -> tuple[Scalar, Ramp]:
-        middle, away = 0.5 * (r.low + r.high), 0.25 * (r.high - r.low) * (1 + u[1])
-        side = jnp.where(u[0] < STILL, 0.0, jnp.where(u[0] < 0.5 * (1 + STILL), -1.0, 1.0))
-        steps = jnp.int32(self.horizon * (SHORTEST + (LONGEST - SHORTEST) * u[2]))
+        middle, distance = 0.5 * (r.low + r.high), 0.25 * (r.high - r.low) * (1 + u[1])
+        side = jnp.where(
+            u[0] < MIDDLE_LEVEL_SHARE,
+            0.0,
+            jnp.where(u[0] < 0.5 * (1 + MIDDLE_LEVEL_SHARE), -1.0, 1.0),
+        )
+        steps = jnp.int32(
+            self.horizon * (MIN_LEVEL_SHARE + (MAX_LEVEL_SHARE - MIN_LEVEL_SHARE) * u[2])
+        )
         over = ramp.steps_left == 0
-        level = jnp.where(over, middle + side * away, ramp.level)
+        level = jnp.where(over, middle + side * distance, ramp.level)
         slope = r.steepest * jnp.exp(r.quicker * (pace - 1))
         return value + jnp.clip(level - value, -slope, slope), Ramp(
             level, jnp.where(over, steps, ramp.steps_left) - 1
@@ -284,8 +293,9 @@ class Recorded(SetPoint):
         self.table = table
 
     def pace(self, unit: Scalar, split: Scalar) -> Scalar:
-        """Return the first row; training episodes lie in the first half
-        of the record, test episodes in the second.
+        """Return the first row of the record.
+
+        Training episodes lie in its first half, test episodes in the second.
         """
         return begin_in_record(unit, split, len(self.table), self.horizon + 1).astype(
             self.table.dtype
@@ -295,7 +305,7 @@ class Recorded(SetPoint):
         """Return the lowest and the highest value of each column."""
         return [(float(column.min()), float(column.max())) for column in self.table.T]
 
-    def first(self, values: Values, pace: Scalar) -> Values:
+    def first_setpoint(self, values: Values, pace: Scalar) -> Values:
         """Return the first row."""
         return self._row(pace.astype(jnp.int32))
 

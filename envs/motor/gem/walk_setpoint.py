@@ -20,8 +20,10 @@ import jax.numpy as jnp
 
 from ..machines.frames import Scalar
 
-SHORTEST, LONGEST = 500, 2000
-"""Steps of a sub-episode: as many as the first, fewer than the second."""
+MIN_STEPS = 500
+"""Steps of the shortest sub-episode."""
+MAX_STEPS = 2000
+"""Steps that a sub-episode stays below."""
 
 _NOMINAL = {
     **dict.fromkeys(("PermExDc", "ExtExDc", "SeriesDc", "ShuntDc"), (300 / 400, 16 / 38, 97 / 210)),
@@ -32,8 +34,9 @@ _NOMINAL = {
     "DFIM": (1650 / 1800, 1.0, 7.5 / 9),
     "SIXPMSM": (3000 / 4000, 1.0, 240 / 400),
 }
-"""Speed, torque and current in parts of their limits;
-the field current of the EESM is nominal at its limit.
+"""Nominal speed, torque and current, in parts of their limits.
+
+The field current of the EESM is nominal at its limit.
 """
 
 _DEVIATIONS = {
@@ -91,7 +94,7 @@ class Wiener(NamedTuple):
         sampled = self.slowest * jnp.exp(math.log(self.fastest / self.slowest) * pace)
         deviation = jnp.where(over, sampled, walk.deviation)
         steps = jnp.where(
-            over, jnp.int32(SHORTEST + (LONGEST - SHORTEST) * length), walk.steps_left
+            over, jnp.int32(MIN_STEPS + (MAX_STEPS - MIN_STEPS) * length), walk.steps_left
         )
         return Walk(
             jnp.clip(walk.value + deviation * move, self.low, self.high), deviation, steps - 1
