@@ -101,16 +101,18 @@ def _card(rank: str, suit: str) -> np.ndarray:
 
 
 def lit(picture: Any) -> Any:
-    """Split pixels of the tables into red, green and blue on a last axis,
-    uint8; for arrays of NumPy or JAX.
+    """Split pixels of the tables into red, green and blue on a last axis, uint8.
+
+    The pixels may be an array of NumPy or of JAX.
     """
     return (picture[..., None] >> np.array([0, 8, 16], np.int32)).astype(np.uint8)
 
 
 @cache
 def cards() -> np.ndarray:
-    """Return every card, int32 ``(53, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY)``:
-    ``4 * rank + suit``, then an empty slot.
+    """Return the pictures of all cards, int32 ``(53, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY)``.
+
+    The index of a card is ``4 * rank + suit``. An empty slot comes last.
 
     The window of a slot's size that begins ``PLAY - down`` from the top and ``PLAY - right`` from
     the left shows the card so far down and to the right.
@@ -122,8 +124,9 @@ def cards() -> np.ndarray:
 
 @cache
 def boxes(tokens: tuple[str, ...]) -> np.ndarray:
-    """Return the boxes of the strip: an empty one, then one for each token;
-    int32 ``(1 + tokens, BOX_HEIGHT, BOX_WIDTH)``.
+    """Return the boxes of the strip, int32 ``(1 + tokens, BOX_HEIGHT, BOX_WIDTH)``.
+
+    An empty box comes first, then one for each token.
     """
     table = np.full((1 + len(tokens), BOX_HEIGHT, BOX_WIDTH), _STRIP)
     for box, token in zip(table[1:], tokens, strict=True):

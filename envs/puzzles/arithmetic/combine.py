@@ -102,8 +102,9 @@ class CombinePuzzle(Puzzle[Instance]):
         return f"Numbers: {', '.join(map(str, instance.numbers.tolist()))}"
 
     def mend(self, answer: str) -> str:
-        """Write the operators on a line in ASCII,
-        and leave out the value after an equals sign if it is right.
+        """Write the answer on one line with operators in ASCII.
+
+        The value after an equals sign is left out if it is right.
         """
         text = " ".join(in_ascii(answer).removesuffix(".").split())
         expression, equals, value = text.partition("=")
@@ -156,8 +157,9 @@ class CombinePuzzle(Puzzle[Instance]):
         return actions
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Return two numbers combined in any way that is allowed,
-        until one is left or the last result is the target.
+        """Combine two numbers at a time at random, in any allowed way.
+
+        This ends when one number is left or the last result is the target.
         """
         return written(self.combine(instance, dice.choice), instance.numbers.tolist())
 
@@ -172,8 +174,9 @@ class CombinePuzzle(Puzzle[Instance]):
     def combine(
         self, instance: Instance, choose: Callable[[list[PartialResult]], PartialResult]
     ) -> Tree:
-        """Combine numbers by chosen operations until one is left or,
-        if that is enough, the target is made.
+        """Combine numbers by chosen operations until one is left.
+
+        If not all numbers must be used, this ends as soon as the target is made.
 
         Args:
             instance: numbers and target.
@@ -240,13 +243,15 @@ class CombineTask(PuzzleTask[NumbersState]):
     def normalise(
         self, tops: jax.Array, bottoms: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return quotients of whole numbers as they are kept,
-        with positive denominators, and which of them are allowed.
+        """Return quotients of whole numbers in the form in which the state stores them.
+
+        These are numerators, positive denominators, and which of the quotients are allowed.
         """
 
     def results(self, state: NumbersState) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return the result of each action: numerators,
-        denominators, and whether it is legal, each ``(actions,)``.
+        """Return the result of each action.
+
+        These are numerators, denominators, and whether the action is legal, each ``(actions,)``.
         """
         return computed_once(self._results)(state)
 

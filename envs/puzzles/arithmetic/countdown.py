@@ -153,8 +153,9 @@ def _listed(subset: int, results_of: dict[int, Results]) -> Results:
 
 
 def _reach(subset: int, target: int, results: dict[int, Results]) -> Tree | None:
-    """Find an expression for the target that uses exactly the numbers
-    of a subset; None if there is none.
+    """Find an expression for the target that uses exactly the numbers of a subset.
+
+    The result is None if there is none.
     """
     if subset in results:
         return results[subset].get(target)
@@ -200,8 +201,9 @@ def _first(subset: int, target: int, results: dict[int, Results]) -> Tree | None
 
 
 def _partners(a: int, target: int) -> list[tuple[int, str, bool]]:
-    """Return the numbers that make the target with ``a``:
-    number, operator, and whether ``a`` comes second.
+    """Return the numbers that make the target with ``a``.
+
+    Each is a number, the operator, and whether ``a`` comes second.
     """
     partners = [(target + a, "-", True), (target * a, "/", True)]
     if target > a:

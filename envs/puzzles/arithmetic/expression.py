@@ -23,9 +23,7 @@ _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 
 def in_ascii(text: str) -> str:
-    """Return an expression with the signs of Unicode
-    and the commands of LaTeX replaced by ASCII's operators.
-    """
+    """Replace the signs of Unicode and the commands of LaTeX by ASCII's operators."""
     for command, operator in _LATEX:
         text = text.replace(command, operator)
     return text.translate(_ASCII)

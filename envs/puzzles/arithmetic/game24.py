@@ -32,8 +32,9 @@ Quotient = tuple[int, int]
 
 
 class Game24Puzzle(CombinePuzzle):
-    """``tier`` is 1 for the third of the hands that are easiest by ``difficulty``,
-    2 for the next, 3 for the last.
+    """Cards whose numbers make 24; ``tier`` chooses a third of the hands by ``difficulty``.
+
+    Tier 1 is the easiest third, 2 the next, 3 the last.
     """
 
     name = "Game24"
@@ -90,8 +91,9 @@ class Game24Puzzle(CombinePuzzle):
 
 @lru_cache(maxsize=2048)
 def chance_of(cards: tuple[int, ...], target: int = TARGET) -> float:
-    """Return the probability that uniformly random legal play ends
-    at the target; the cards are sorted.
+    """Return the probability that uniformly random legal play ends at the target.
+
+    The cards must be sorted.
     """
     return _chance(tuple((card, 1) for card in cards), target)
 
@@ -152,8 +154,9 @@ def _chance_of_two(a: Quotient, b: Quotient, target: int) -> float:
 
 
 def _solve(numbers: tuple[Quotient, ...], trees: list[Tree], target: int) -> Tree | None:
-    """Find an expression for the target from all these numbers,
-    whose expressions are given; None if there is none.
+    """Find an expression for the target from all numbers whose expressions are given.
+
+    The result is None if there is none.
     """
     if len(numbers) == 1:
         return trees[0] if numbers[0][0] == target * numbers[0][1] else None

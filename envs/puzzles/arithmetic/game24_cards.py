@@ -1,5 +1,4 @@
-"""rlsuite/Game24Cards-v0: see four playing cards
-and write a formula that makes 24 of them, token by token.
+"""rlsuite/Game24Cards-v0: write a formula that makes 24 of four pictured cards, token by token.
 
 An ace counts 1, jack, queen and king 11, 12 and 13; suits do not matter. ``tier`` 1 to 3 is the
 third of the hands that can make 24, as in :mod:`.game24`. Tier 0 has two cards and any whole number

@@ -1,5 +1,6 @@
-"""rlsuite/Geometry-v0: construct points in the plane,
-one from another, and answer a question about the last one exactly.
+"""rlsuite/Geometry-v0: construct points of the plane and answer a question about the last one.
+
+Each point is constructed from earlier ones. Answers are exact.
 
 ``difficulty`` is the number of constructions, 1 to 4. With 1 they are midpoints, centroids,
 parallelograms and similar ones; with 2 also constructions with lines; from 3 on also circumcentres
@@ -66,14 +67,13 @@ class Instance(NamedTuple):
     points: np.ndarray
     """int8 ``(FREE, 2)``: x and y of those given; zeros where there are fewer."""
     steps: np.ndarray
-    """int8 ``(constructions, 5)``: an index of :data:`CONSTRUCTIONS`,
-    and the points it uses, then ``NONE``.
-    """
+    """int8 ``(constructions, 5)``: index of :data:`CONSTRUCTIONS`, points used, then ``NONE``."""
     question: np.ndarray
     """int8 ``(5,)``: an index of :data:`QUESTIONS`, and the points it is about, then ``NONE``."""
     constructed: np.ndarray
-    """int16 ``(constructions, 2, 2)``: numerator and denominator of x and of y of those
-    constructed. Verifier and solver do not read it.
+    """int16 ``(constructions, 2, 2)``: numerator and denominator of each point's x and y.
+
+    These are the constructed points. Neither verifier nor solver reads them.
     """
 
 
@@ -108,8 +108,9 @@ class GeometryPuzzle(Puzzle[Instance]):
         )
 
     def kind_of_question(self, dice: Dice) -> int:
-        """Draw a question: coordinates a third of the time,
-        otherwise one of the other kinds with equal chances.
+        """Draw a kind of question: coordinates a third of the time.
+
+        The other kinds have equal chances.
         """
         return dice.between(1, len(QUESTIONS) - 1) if dice.below(3) else COORDINATES
 
@@ -171,8 +172,9 @@ class GeometryPuzzle(Puzzle[Instance]):
         question: Sequence[int],
         constructed: object,
     ) -> Instance:
-        """Return the instance, with given points in the order in which they are used,
-        and without those that are not.
+        """Return the instance without given points that are not used.
+
+        The other given points are numbered in the order in which they are used.
         """
         lines = [*steps, question]
         order = list(dict.fromkeys(k for _, *used in lines for k in used if 0 <= k < FREE))
@@ -191,9 +193,10 @@ class GeometryPuzzle(Puzzle[Instance]):
         )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form of the figure under moves and turns, and under reflection unless a
-        construction tells left from right. Points are written by their places, not their names, and
-        in no order where the order does not matter.
+        """Return the least form of the figure under moves and turns.
+
+        Reflections count too unless a construction tells left from right. Points are written by
+        their places, not by their names, and in no order where the order does not matter.
         """
         x, y = instance.points.astype(np.int16).T
         views = [(x, y), (-y, x), (-x, -y), (y, -x)]
@@ -213,9 +216,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         free_points: list[tuple[int, int]],
         lines: list[tuple[int, tuple[Order, ...], list[int]]],
     ) -> bytes:
-        """Write constructions and question by the places
-        of given points relative to the least used point.
-        """
+        """Write constructions and question by places relative to the least used given point."""
         leftmost, low = min(free_points[k] for _, _, used in lines for k in used if 0 <= k < FREE)
         points = [(0, x - leftmost, y - low) for x, y in free_points]
         points += [(number, 0, 0) for number in range(1, self.constructions + 1)]
@@ -231,8 +232,9 @@ class GeometryPuzzle(Puzzle[Instance]):
     def points_of(
         instance: Instance, construct: Callable[[int, list[Point]], Point | None]
     ) -> list[Point]:
-        """Return all points, given and constructed,
-        those by ``construct`` from the construction and the points that it uses.
+        """Return all points, the given ones and then those that ``construct`` makes.
+
+        It makes a point from the index of its construction and the points that this uses.
 
         Raises:
             ValueError: a point does not exist.
@@ -350,8 +352,9 @@ class GeometryPuzzle(Puzzle[Instance]):
         return self.written(answer)
 
     def plan(self, instance: Instance) -> list[int]:
-        """Return the coordinates of the constructed points if all are whole;
-        other figures cannot be played.
+        """Return the coordinates of the constructed points if all of them are whole.
+
+        Other figures cannot be played; for them the plan is empty.
         """
         coordinates = [value for point in self.figure(instance)[FREE:] for value in point]
         return (
@@ -376,8 +379,9 @@ class GeometryPuzzle(Puzzle[Instance]):
                 return self.solve(other_figure)
 
     def heuristic(self, instance: Instance) -> str:
-        """Answer as if each construction made the mean of its points;
-        answer 1 if that gives no answer.
+        """Answer as if each construction made the mean of its points.
+
+        The answer is 1 if that gives none.
         """
         answer = self.answer_to(instance, self.points_of(instance, lambda kind, used: mean(*used)))
         return "1" if answer is None else self.written(answer)
@@ -451,8 +455,9 @@ class Geometry(WritingTask):
         return jnp.where(here, instance.constructed[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
-        """Return the construction, the points it uses, x,
-        whether y is due, and the number of the construction.
+        """Return the facts that are observed about the coordinate to write next.
+
+        These are the construction, the points it uses, its x, whether y is due, and its number.
         """
         puzzle = self.puzzle
         now = np.arange(puzzle.constructions) == jnp.minimum(written // 2, puzzle.constructions - 1)
@@ -537,8 +542,9 @@ class Geometry(WritingTask):
         return "\n".join([*lines, f"Next is {next_coordinate}."])
 
     def _progress(self, state: WritingState, params: Params) -> tuple[Instance, int, bool]:
-        """Return the instance, how many points are constructed (at most all but one),
-        and whether x of the next is written.
+        """Return the instance, the number of points constructed, and whether the next x is written.
+
+        The number of points is at most all but one.
         """
         instance = Instance(*map(np.asarray, params.instance))
         written = int(state.written)

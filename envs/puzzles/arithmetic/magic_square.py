@@ -1,5 +1,4 @@
-"""rlsuite/MagicSquare-v0: complete a square of the numbers 1
-to n * n so that all lines have one sum.
+"""rlsuite/MagicSquare-v0: complete a square of the numbers 1 to n * n so that all lines sum alike.
 
 ``difficulty`` is the side n. Any completion is right; there is at least one. See
 :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a number that
@@ -34,8 +33,9 @@ from ..shared.symmetry import smallest_form
 TO_FILL = {3: (4, 7), 4: (10, 10), 5: (14, 14)}
 """Least and greatest number of cells to fill, by side."""
 PATIENCE = 250
-"""Numbers that the search for a full square tries before it gives up:
-most squares are found after few.
+"""Numbers that the search for a full square tries before it gives up.
+
+The search finds most squares after few numbers.
 """
 ROUNDS = {3: 1, 4: 1, 5: 4}
 """Number of times that cells are emptied, by side."""
@@ -86,8 +86,9 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         return Instance(np.array(full, np.int8))
 
     def _regular(self, dice: Dice) -> list[int]:
-        """Return two orthogonal Latin squares,
-        made of knight's moves, as the digits of the numbers.
+        """Return a full square whose digits in base ``side`` are two orthogonal Latin squares.
+
+        Both Latin squares are made of knight's moves.
         """
         side = self.rows
         high, low = dice.shuffled(range(side)), dice.shuffled(range(side))
@@ -95,8 +96,9 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         return [side * high[(r + 2 * c) % side] + low[(2 * r + c) % side] + 1 for r, c in cells]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the forms that :func:`magic_symmetries` give,
-        with numbers counted from below and from above.
+        """Return the least of the forms that :func:`magic_symmetries` gives.
+
+        Numbers are counted from below and from above.
         """
         cells = instance.givens.tolist()
         turned = [self.fillable + 1 - value if value else 0 for value in cells]
@@ -243,8 +245,9 @@ class _Search:
             self._gaps[k] -= sign
 
     def _next(self) -> tuple[int, int] | None:
-        """Return the empty cell that the fewest numbers fit,
-        and these numbers as bits; None if no cell is empty.
+        """Return the empty cell that the fewest numbers fit, and these numbers as bits.
+
+        The result is None if no cell is empty.
         """
         best, fewest = None, 999
         highest = self._free.bit_length() - 1
@@ -275,9 +278,10 @@ def _lines(side: int) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def magic_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
-    """Return the moves of cells that keep every magic square magic: rows and columns alike
-    reordered so that opposite ones stay opposite, one of the two reversed or not, and
-    transposition. For each cell, the one that goes there.
+    """Return the moves of cells that keep every magic square magic.
+
+    They reorder rows and columns alike so that opposite ones stay opposite, reverse one of the two
+    or not, and transpose or not. Each move holds, for each cell, the cell that goes there.
     """
     board = np.arange(side * side).reshape(side, side)
     alike = [
@@ -318,8 +322,9 @@ class MagicSquare(CellFillTask):
         return (low.reshape(-1, 1) <= self.numbers) & (high.reshape(-1, 1) >= self.numbers) & ~used
 
     def _bounds(self, line_sums: jax.Array, gaps: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the least and the greatest number that may be added
-        to lines that hold a sum and have gaps.
+        """Return the least and the greatest number that may be added to each line.
+
+        Lines have sums so far, and numbers of gaps.
         """
         sums_left = np.int16(self.puzzle.sum) - line_sums.astype(jnp.int16)
         return jnp.where(gaps == 1, sums_left, np.int16(1)), jnp.where(

@@ -1,5 +1,4 @@
-"""Points of the plane with fractions as coordinates:
-constructions of points from others, and questions about points.
+"""Constructions of points in the plane, with fractions as coordinates, and questions about points.
 
 Nothing is rounded. Constructions and questions carry their own words for prompts.
 """
@@ -96,8 +95,9 @@ def _circumcentre(p: Point, q: Point, r: Point) -> Point | None:
 
 
 def _orthocentre(p: Point, q: Point, r: Point) -> Point | None:
-    """Return the orthocentre, by Euler's line:
-    it is three times as far from the circumcentre as the centroid is.
+    """Return the orthocentre of a triangle by Euler's line.
+
+    It is three times as far from the circumcentre as the centroid is.
     """
     centre = _circumcentre(p, q, r)
     return centre and (p[0] + q[0] + r[0] - 2 * centre[0], p[1] + q[1] + r[1] - 2 * centre[1])

@@ -1,5 +1,6 @@
-"""The value of a formula that is written from left to right,
-kept up to date with every token; exact, and compiled.
+"""The value of a formula that is written from left to right, kept up to date with every token.
+
+The value is exact, and its computation is compiled.
 
 Each open parenthesis is a level, and so is the formula outside all of them. A level is a finished
 sum, a term that still grows by ``*`` and ``/``, and an operator that waits for the next value.
@@ -26,8 +27,9 @@ Quotient = tuple[jax.Array, jax.Array]
 
 
 class Levels(NamedTuple):
-    """Levels on axis 0, the innermost first;
-    levels that are not open yet are like one that has just begun.
+    """Levels on axis 0, the innermost first.
+
+    Levels that are not open yet are equal to a level that has just begun.
     """
 
     sum_top: jax.Array
@@ -76,15 +78,17 @@ def closed(levels: Levels) -> Levels:
 
 
 def value_of(levels: Levels) -> Quotient:
-    """Return the value of the formula so far,
-    as if every open parenthesis were closed; a waiting operator does not count.
+    """Return the value of the formula so far, as if every open parenthesis were closed.
+
+    An operator that still waits for its value does not count.
     """
     return _outward(_value(_level(levels, 0)), levels)
 
 
 def value_with(levels: Levels, operator: jax.Array, value: Quotient) -> Quotient:
-    """Return the value after one more operator and number,
-    as if every open parenthesis were closed.
+    """Return the value after one more operator and number.
+
+    Every open parenthesis counts as closed.
 
     Args:
         levels: what has been written.

@@ -1,5 +1,4 @@
-"""rlsuite/SymbolicGrid-v0: letters in a grid stand for digits;
-find them by the sums of rows and columns.
+"""rlsuite/SymbolicGrid-v0: find the digits of letters in a grid by the sums of rows and columns.
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution, as a comparison of all
 assignments of digits shows: a sum is hidden only if no other assignment keeps the sums that remain.
@@ -69,8 +68,9 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         self.names = "ABCDEF"[: self.columns]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw letters and digits at random,
-        then hide sums in random order as long as there is one solution.
+        """Draw letters and digits at random, then hide sums while there is one solution.
+
+        Sums are hidden in random order.
 
         Return None if a letter is missing, if there are several solutions from the beginning, or if
         too few sums can be hidden.
@@ -107,9 +107,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the sums that are shown as equations, in order,
-        under the least of all namings of the letters.
-        """
+        """Return the shown sums as equations, in order, under the least naming of the letters."""
         lines = zip(self._weights(instance.letters.tolist()), instance.sums.tolist(), strict=True)
         equations = [(weights, total) for weights, total in lines if total]
         forms = (
@@ -183,9 +181,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Give each letter the free digit nearest to the mean
-        of its cells' shares in their sums.
-        """
+        """Give each letter the free digit nearest to the mean share of its cells in their sums."""
         shares: list[list[float]] = [[] for _ in self.names]
         for k, total in enumerate(instance.sums.tolist()):
             row = instance.letters.reshape(self.side, self.side)
@@ -362,9 +358,7 @@ class SymbolicGrid(FillTask):
         return reduce(operator.add, (count * cells[letter] for letter, count in enumerate(letters)))
 
     def draw(self, state: Any, params: Any) -> np.ndarray:
-        """Draw the grid of letters with its sums;
-        digits stand instead of the letters that have one.
-        """
+        """Draw the grid with its sums, and digits instead of letters that have one."""
         board = Board(self.side, self.side, self.picture_shape)
         digits, sums = np.asarray(state.cells).tolist(), np.asarray(params.instance.sums).tolist()
         for cell, letter in enumerate(np.asarray(params.instance.letters).tolist()):

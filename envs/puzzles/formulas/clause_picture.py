@@ -1,5 +1,6 @@
-"""Formulas as pictures that can be read without the text:
-every clause is written out, coloured by what is true.
+"""Pictures of formulas that can be read without the text.
+
+Every clause is written out, coloured by what is true.
 """
 
 from __future__ import annotations
@@ -81,9 +82,7 @@ def _letter(size: float) -> float:
 
 @cache
 def layout(clauses: int, longest: int, variables: int, room: tuple[int, int]) -> tuple[float, int]:
-    """Return the largest size of letters at which everything has room,
-    and the number of columns of clauses.
-    """
+    """Return the largest size of letters that leaves room for all, and the columns of clauses."""
     height, width = room
     digits = len(str(variables))
     for size in range(LARGEST, 5, -1):

@@ -27,8 +27,9 @@ class CNF(NamedTuple):
     variables: np.int32
     """Number of variables."""
     clauses: np.ndarray
-    """int16 ``(clauses, longest)``: literals as DIMACS writes them,
-    0 behind the last one of a shorter clause.
+    """int16 ``(clauses, longest)``: literals as DIMACS writes them.
+
+    Zeros stand behind the last literal of a shorter clause.
     """
 
 
@@ -145,8 +146,9 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         return np.array(literals) > 0
 
     def mend(self, answer: str) -> str:
-        """Read the output of a solver too: a line that says SATISFIABLE,
-        lines that begin with v, and 0 at the end.
+        """Turn the output of a solver into an answer.
+
+        Such output has a line that says SATISFIABLE, lines that begin with v, and 0 at the end.
         """
         lines = [line.strip() for line in answer.split("\n")]
         values = [line[2:] for line in lines if line.startswith("v ")]
@@ -159,8 +161,9 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         return as_answer([dice.below(2) == 1 for _ in range(instance.variables)])
 
     def heuristic(self, instance: AnyCNF) -> str:
-        """Give every variable the value that satisfies more
-        of its clauses (a vote of its signs); false in a tie.
+        """Give every variable the value that satisfies more of its clauses, and false in a tie.
+
+        This is a vote of the variable's signs.
         """
         votes = np.zeros(int(instance.variables) + 1, int)
         np.add.at(votes, np.abs(instance.clauses), np.sign(instance.clauses))
@@ -258,8 +261,7 @@ def scope(dice: Dice, variables: int, length: int) -> list[int]:
 
 
 def agreeing(variables: Sequence[int], pattern: int, model: int) -> Clause:
-    """Return the clause over these variables whose literals agree
-    with a model where the pattern says so.
+    """Return the clause whose literals agree with a model where the pattern says so.
 
     Args:
         variables: different variables 1, 2, ..., in the order of the literals.
@@ -274,8 +276,9 @@ def agreeing(variables: Sequence[int], pattern: int, model: int) -> Clause:
 
 
 def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
-    """Draw three literals that a hidden model satisfies,
-    by the law of :func:`.formula.planted_formula`.
+    """Draw three literals of which a hidden model satisfies at least one.
+
+    They follow the law of :func:`.formula.planted_formula`.
 
     By this law the signs do not reveal the model.
     """
@@ -285,8 +288,9 @@ def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
 
 
 def half_satisfiable(variables: int) -> int:
-    """Return the number of uniform clauses of three literals
-    at which about half of all formulas have a model.
+    """Return the number of clauses at which about half of all formulas have a model.
+
+    The clauses have three literals each and are uniform.
 
     It is 4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
     """
@@ -304,8 +308,9 @@ _ROUNDS = 6
 
 
 def invariant(instance: SomeCNF) -> bytes:
-    """Return a hash of the formula up to names and signs
-    of variables and the order of clauses and literals.
+    """Return a hash of the formula that does not depend on how it is written.
+
+    Names and signs of variables and the order of clauses and literals do not change it.
 
     Colours of literals are refined from their clauses' and their negations' colours, and clauses'
     from their literals', some rounds long (Weisfeiler & Leman 1968): no true normal form, since

@@ -18,8 +18,9 @@ from .dimacs import Clause
 
 
 class Node(NamedTuple):
-    """A partial assignment and its effect;
-    sets of clauses and of variables are bits of whole numbers.
+    """A partial assignment and its effect; sets are bits of whole numbers.
+
+    The sets are sets of clauses or of variables.
     """
 
     free: int

@@ -13,8 +13,9 @@ from .formula import MOST_VARIABLES, WORD, Formula
 from .truth_tables import COUNTABLE, models_of
 
 Clause = tuple[int, ...]
-"""Literals in the notation of DIMACS: ``v`` or ``-v`` for variable v = 1,
-2, ..., in increasing order of v.
+"""Literals in the notation of DIMACS, in increasing order of their variables.
+
+A literal is ``v`` or ``-v`` for variable v = 1, 2, ...
 """
 
 
@@ -53,8 +54,9 @@ def formula_of(clauses: Sequence[Iterable[int]], variables: int) -> Formula:
 
 
 def occurrences(clauses: Sequence[Clause], variables: int) -> np.ndarray:
-    """Return both sides of a :class:`.formula.Formula` of any size:
-    the clauses in which each literal occurs.
+    """Return the clauses in which each literal occurs.
+
+    These are both sides of a :class:`.formula.Formula` of any size.
     """
     occurs = np.zeros((2, -(-len(clauses) // WORD), variables), np.uint32)
     for j, clause in enumerate(clauses):
@@ -88,8 +90,9 @@ def written(clauses: Sequence[Clause], variables: int) -> str:
 
 
 def from_dimacs(text: str) -> Formula:
-    """Return the formula of a DIMACS CNF text: comments,
-    one problem line, clauses that may span lines.
+    """Return the formula of a DIMACS CNF text.
+
+    The text has comments, one problem line, and clauses that may span lines.
 
     Raises:
         ValueError: not DIMACS CNF, or not what its problem line announces; the message names the
@@ -100,8 +103,9 @@ def from_dimacs(text: str) -> Formula:
 
 
 def clauses_in(text: str) -> tuple[int, list[Clause]]:
-    """Return the number of variables and the clauses of a DIMACS CNF text;
-    any number of either, of any length.
+    """Return the number of variables and the clauses of a DIMACS CNF text.
+
+    There may be any number of variables and of clauses, of any length.
 
     Raises:
         ValueError: see :func:`from_dimacs`.
@@ -148,8 +152,9 @@ def clauses_in(text: str) -> tuple[int, list[Clause]]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield numbered lines as lists of words, without comments,
-    blank lines and anything after SATLIB's closing ``%``.
+    """Yield numbered lines as lists of words.
+
+    Comments, blank lines and everything after SATLIB's closing ``%`` are left out.
     """
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()

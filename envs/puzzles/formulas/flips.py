@@ -104,8 +104,9 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return State(assignment, judge(self.formula(params), assignment, self.every_clause))
 
     def observation(self, state: State, key: jax.Array, params: Context) -> jax.Array:
-        """Return the value, make count and break count of every variable,
-        and the remaining work: ``(3 n + 1,)``.
+        """Return the observation, ``(3 n + 1,)``.
+
+        It holds the value, make count and break count of every variable, then the remaining work.
         """
         value = 2 * values(state.assignment, self.variables).astype(self.dtype) - 1
         breaks = size(
@@ -158,8 +159,9 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return size(state.verdict.unsatisfied) == self.min_unsatisfied(params)
 
     def info(self, state: State, params: Context) -> dict[str, jax.Array]:
-        """Report ``success``: no more clauses are unsatisfied than must be,
-        none of a satisfiable formula.
+        """Report whether no more clauses are unsatisfied than must be, and how many are.
+
+        A satisfiable formula may have none.
         """
         unsatisfied = size(state.verdict.unsatisfied)
         return {"success": unsatisfied == self.min_unsatisfied(params), "unsatisfied": unsatisfied}
@@ -182,8 +184,9 @@ class FlipTask(Task[Context, State], Generic[Context]):
     # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Context) -> str:
-        """Show the formula in DIMACS CNF, the assignment as a DIMACS ``v`` line,
-        and the clauses still unsatisfied.
+        """Show the formula in DIMACS CNF, the assignment, and the clauses still unsatisfied.
+
+        The assignment is a DIMACS ``v`` line.
         """
         assignment = self._signed(state)
         formula = self.formula(params)
@@ -247,8 +250,9 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
 
 def squash(count: jax.Array, dtype: np.dtype[Any]) -> jax.Array:
-    """Map 0, 1, 2, 3, ... to 0, 1/2, 2/3, 3/4, ...:
-    bounded, and finest where a difference of one matters most.
+    """Map the counts 0, 1, 2, 3, ... to 0, 1/2, 2/3, 3/4, ...
+
+    The results are bounded, and finest where a difference of one matters most.
     """
     count = count.astype(dtype)
     return count / (1 + count)
@@ -267,8 +271,9 @@ class InstanceBits(NamedTuple):
     min_unsatisfied: np.ndarray
     """int32: clauses that must stay unsatisfied."""
     elsewhere: np.ndarray
-    """uint32 ``(words of variables,)``:
-    an assignment that leaves more clauses unsatisfied than the goal.
+    """uint32 ``(words of variables,)``: an assignment that is not the goal.
+
+    It leaves more clauses unsatisfied than the goal does.
     """
 
 
@@ -304,8 +309,9 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
         return count
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Draw a uniform assignment; if it is the goal already,
-        use the instance's other start instead.
+        """Draw a uniform assignment.
+
+        If it reaches the goal already, the instance's other start replaces it.
         """
         every_variable = all_bits(self.variables)
         random_words = jax.random.key_data(key)  # random bits enough for two words
@@ -335,8 +341,9 @@ def _instance_bits(instance: SomeCNF) -> InstanceBits:
 
 @privileged_player
 class GoalPlayer(NamedTuple):
-    """Player that goes straight to the assignment
-    that the exact solver found when the bank was built.
+    """Player that goes straight to the assignment that the bank stores.
+
+    The exact solver found this assignment when the bank was built.
     """
 
     @classmethod

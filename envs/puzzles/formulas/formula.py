@@ -27,8 +27,9 @@ THRESHOLD = 4.267
 
 
 class Formula(NamedTuple):
-    """A formula in conjunctive normal form,
-    stored as the clauses in which each literal occurs; public to every player.
+    """A formula in conjunctive normal form, public to every player.
+
+    It is stored as the clauses in which each literal occurs.
 
     Bit ``j % 32`` of ``positive[j // 32, v]`` is set if clause ``j`` holds variable ``v``;
     ``negative`` holds the same for its negation. Both are uint32 of shape ``(words, variables)``.
@@ -48,7 +49,8 @@ class Verdict(NamedTuple):
 
 
 def clause_count(variables: int) -> int:
-    """Return the even number of clauses nearest to the satisfiability threshold;
+    """Return the even number of clauses nearest to the satisfiability threshold.
+
     :func:`planted_formula` tells why.
     """
     return 2 * round(THRESHOLD * variables / 2)
@@ -61,9 +63,10 @@ def all_bits(clauses: int) -> np.ndarray:
 
 
 def values(assignment: jax.Array, variables: int) -> jax.Array:
-    """Return the value of each variable, bool ``(variables,)``: bit ``v`` of the uint32
-    ``assignment``. Beyond 32 variables it is uint32 ``(words,)``: bit ``v % 32`` of word ``v //
-    32``.
+    """Return the value of each variable, bool ``(variables,)``.
+
+    Variable ``v`` is bit ``v`` of the uint32 ``assignment``. Beyond 32 variables the assignment is
+    uint32 ``(words,)``, and the variable is bit ``v % 32`` of word ``v // 32``.
     """
     if assignment.ndim == 0:
         return (assignment >> np.arange(variables, dtype=np.uint32)) & 1 != 0
@@ -89,9 +92,7 @@ def as_bits(members: jax.Array) -> jax.Array:
 
 
 def true_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
-    """Return the clauses in which each variable's true literal occurs,
-    uint32 ``(words, variables)``.
-    """
+    """Return the clauses in which variables' true literals occur, uint32 ``(words, variables)``."""
     return jnp.where(
         values(assignment, formula.positive.shape[-1]), formula.positive, formula.negative
     )
@@ -105,8 +106,9 @@ def false_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
 
 
 def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the clauses with at least one, and with at least two,
-    of the literals given ``(words, variables)``.
+    """Return the clauses with at least one, and those with at least two, of some literals.
+
+    The literals are given as sets of clauses, ``(words, variables)``.
     """
 
     def add(
@@ -143,8 +145,9 @@ QUIET = (math.sqrt(5) - 1) / 2
 """Weight of each literal that agrees with the planted model: the positive root of q (1 + q) = 1."""
 
 AGREEMENTS = np.arange(1, 8)
-"""Sets of literals of a clause that agree with the planted model,
-as three bits: all except the empty set.
+"""Sets of literals of a clause that agree with the planted model, as three bits.
+
+These are all sets except the empty one.
 """
 
 
@@ -214,8 +217,9 @@ def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Arr
 
 
 def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: int) -> jax.Array:
-    """Return the last clause's variables,
-    one of them exchanged if the formula would belong to the other split.
+    """Return the last clause's variables, adapted to the split.
+
+    One of them is exchanged if the formula would belong to the other split.
     """
     last = scope[-1]
     odd = lax.reduce(scope[:-1], np.uint32(0), lax.bitwise_xor, (0,))
@@ -239,8 +243,9 @@ def _lowest(members: jax.Array) -> jax.Array:
 
 
 def _transposed(clauses: jax.Array) -> jax.Array:
-    """Turn sets of variables into sets of clauses:
-    uint32 ``(..., clauses)`` to ``(..., words, 32)``.
+    """Turn sets of variables into sets of clauses.
+
+    These are uint32 ``(..., clauses)`` and ``(..., words, 32)``.
 
     Each block of 32 words is a 32 x 32 matrix of bits, transposed by exchanging the bits of the row
     number with those of the column number, one after another (Warren 2012, section 7-3). The loop

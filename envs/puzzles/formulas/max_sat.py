@@ -1,5 +1,4 @@
-"""rlsuite/MaxSAT-v0: leave as few clauses
-of an over-constrained 3-SAT formula unsatisfied as possible.
+"""rlsuite/MaxSAT-v0: leave as few clauses of an over-constrained 3-SAT formula false as possible.
 
 Formulas are uniform, with eight clauses a variable, almost twice as many as can be satisfied; the
 few that have a model are dropped. The least number of unsatisfied clauses is found by truth tables

@@ -212,8 +212,9 @@ class State(NamedTuple):
     second: jax.Array
     """Variables whose other value is settled."""
     level: jax.Array
-    """int8 ``(n,)``: position of each variable in the order of the given values,
-    from 0; undefined for the others.
+    """int8 ``(n,)``: position of each variable in the order of the given values, from 0.
+
+    It is undefined for variables without a value.
     """
     outcome: jax.Array
     """int8: ``OPEN``, ``MODEL`` or ``REFUTED``."""
@@ -274,8 +275,9 @@ class RefuteSAT(PuzzleTask[State]):
             return (~some & self.every_clause != 0).any()
 
         def close(case: State) -> State:
-            """Set the last variable with an untried value to that value,
-            and unset all variables after it.
+            """Give the last variable with an untried value that value.
+
+            All variables after it are unset.
             """
             untried = values(case.assigned & ~case.second, self.variables)
             last = jnp.where(untried, case.level, np.int8(-1)).max()
@@ -304,8 +306,9 @@ class RefuteSAT(PuzzleTask[State]):
     def _open_by_length(
         self, state: State, params: Params
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return the clauses with at least one, two,
-        three literals that are not false: uint32 ``(words,)`` each.
+        """Return the clauses with at least one, two and three literals that are not false.
+
+        Each set is uint32 ``(words,)``.
         """
         assigned, true = self._values(state)
         positive, negative = params.instance.positive, params.instance.negative
@@ -341,8 +344,9 @@ class RefuteSAT(PuzzleTask[State]):
         return jnp.where(state.outcome == OPEN, shares, 1.0).astype(self.dtype)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the values, the second values, the occurrences by length,
-        and the two fractions: ``(8 n + 2,)``.
+        """Return the observation, ``(8 n + 2,)``.
+
+        It holds the values, the second values, the occurrences by length, and the two fractions.
         """
         assigned, true = self._values(state)
         unmet = self._unmet(state, params)

@@ -1,5 +1,6 @@
-"""rlsuite/SAT-v0 and rlsuite/SAT50-v0:
-find a model of a random 3-SAT formula by flipping one variable at a time.
+"""rlsuite/SAT-v0 and rlsuite/SAT50-v0: find a model of a random 3-SAT formula by flips.
+
+Each flip negates one variable.
 
 ``difficulty`` is the number of variables, even: 8 to 32 in SAT, 8 to 64 in SAT50, 8 to 200
 one-shot. The number of clauses is the satisfiability threshold's. See :mod:`.flips` for actions,
@@ -52,8 +53,9 @@ class SATPuzzle(ModelPuzzle):
         return cnf([quiet_clause(dice, n, model) for _ in range(clause_count(n))], n)
 
     def split_of(self, instance: CNF) -> str:
-        """Return whether the number of variables that occur an odd number
-        of times is divisible by 4 (train), or not.
+        """Return the split by the number of variables that occur an odd number of times.
+
+        The instance belongs to the train split if 4 divides that number, else to the test split.
         """
         occurrences = np.bincount(np.abs(instance.clauses[instance.clauses != 0]))
         return SPLITS[int((occurrences % 2).sum() % 4 != 0)]
@@ -81,8 +83,9 @@ class SATPuzzle(ModelPuzzle):
 
 
 class SAT(FlipTask[Formula]):
-    """Random 3-SAT at the satisfiability threshold;
-    ``difficulty`` is the number of variables, even, 8 to 32.
+    """Random 3-SAT at the satisfiability threshold.
+
+    ``difficulty`` is the number of variables: even, 8 to 32.
     """
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:

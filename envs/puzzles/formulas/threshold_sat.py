@@ -139,8 +139,9 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         return [UNSATISFIABLE, *super().constants()]
 
     def plan(self, instance: DecidedCNF) -> list[int]:
-        """Return the flips from the all-false assignment to a model,
-        or the last action if there is no model.
+        """Return the flips from the all-false assignment to a model.
+
+        If there is no model, return the last action.
         """
         return super().plan(instance) if instance.satisfiable else [self.variables]
 
@@ -190,8 +191,9 @@ class DecisionState(NamedTuple):
 
 
 class ThresholdSAT(PuzzleTask[DecisionState]):
-    """The game of flipping variables until every clause is satisfied,
-    or claiming that they cannot be.
+    """The game of flipping variables until every clause is satisfied.
+
+    The player may also claim that the clauses cannot all be satisfied.
     """
 
     puzzle: ThresholdSATPuzzle
@@ -283,9 +285,7 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         return won + jnp.where(ends_correctly, 1 + unsatisfied_share, 0)
 
     def terminal(self, state: DecisionState, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether there is a model,
-        the player has claimed that there is none, or no flip is left.
-        """
+        """Return whether there is a model, there was a claim of none, or no flip is left."""
         return (
             (self._unsatisfied(state, params) == 0) | state.claimed | (state.used >= self.max_flips)
         )
@@ -367,8 +367,9 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
 
 @privileged_player
 class DecidingPlayer(NamedTuple):
-    """Player that goes straight to the model that the exact solver found
-    in the bank, or says that there is none.
+    """Player that goes straight to the model in the bank, or says that there is none.
+
+    The exact solver found this model when the bank was built.
     """
 
     @classmethod
@@ -377,8 +378,9 @@ class DecidingPlayer(NamedTuple):
         return cls()
 
     def initial(self, params: Params) -> jax.Array:
-        """Begin with the variables that are true in the model,
-        bool ``(n,)``; the plan flips them.
+        """Begin with the variables that are true in the model, bool ``(n,)``.
+
+        The plan flips them.
         """
         variables = np.arange(params.instance.formula.positive.shape[-1])
         return (params.plan[:, None] == variables).any(0)

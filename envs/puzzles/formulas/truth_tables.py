@@ -1,5 +1,6 @@
-"""Truth tables: the value of a formula under every assignment at once,
-as whole numbers with one bit an assignment.
+"""Truth tables: the value of a formula under every assignment at once.
+
+A table is a whole number with one bit for each assignment.
 
 Assignment a gives variable v = 1, 2, ... the value of bit v - 1 of a. The tables are exact and need
 no search, up to some 20 variables.
@@ -16,8 +17,9 @@ COUNTABLE = 24
 
 @cache
 def value_table(variable: int, variables: int) -> int:
-    """Return the assignments in which a variable (0, 1, ...) is true:
-    2**variable zeros, then as many ones, ...
+    """Return the assignments in which a variable (0, 1, ...) is true.
+
+    They are 2**variable zeros, then as many ones, and so on.
     """
     period = 2 << variable
     table = ((1 << period // 2) - 1) << period // 2
@@ -45,8 +47,7 @@ def models_of(clauses: Iterable[Iterable[int]], variables: int) -> int:
 
 
 def least_unsatisfied(clauses: Sequence[Iterable[int]], variables: int) -> tuple[int, int]:
-    """Return the least number of clauses that an assignment leaves unsatisfied,
-    and the assignments that reach it.
+    """Return the least number of clauses left unsatisfied, and the assignments that reach it.
 
     Digit i of every assignment's count, in binary, is one table; a clause is added to all counts at
     once, carry by carry.

@@ -107,8 +107,9 @@ class CheckmatePuzzle(Puzzle[Instance]):
         )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the lesser of the position and its mirror image;
-        without pawns, the least of all eight.
+        """Return the lesser of the position and its mirror image.
+
+        Without pawns, return the least of all eight images.
         """
         board = (instance.board + KING).tolist()
         symmetries = square_symmetries(8)

@@ -17,7 +17,8 @@ NOWHERE = -1
 
 
 class Move(NamedTuple):
-    """A move from a square to a square;
+    """A move from a square to a square.
+
     ``promotion`` is the piece that a pawn becomes on the last rank, else 0.
     """
 

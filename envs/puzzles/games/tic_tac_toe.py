@@ -158,8 +158,9 @@ class TicTacToePuzzle(Puzzle[Position]):
         return RIGHT
 
     def solve(self, instance: Position) -> str:
-        """Return one of the best moves, which the position decides,
-        so that no cell is the answer too often.
+        """Return one of the best moves.
+
+        The position decides which one, so that no cell is the answer too often.
         """
         values = self._values(instance)
         moves = [cell for cell, value in values.items() if value == max(values.values())]
@@ -168,8 +169,9 @@ class TicTacToePuzzle(Puzzle[Position]):
         )
 
     def plan(self, instance: Position) -> list[int]:
-        """Return only the first of the best moves,
-        because later ones depend on the opponent's choices.
+        """Return only the first of the best moves.
+
+        Later ones depend on the opponent's choices.
         """
         values = self._values(instance)
         return [max(values, key=values.__getitem__)]
@@ -215,8 +217,9 @@ class TicTacToePuzzle(Puzzle[Position]):
 
 
 def values_of_moves(player_cells: int, rival_cells: int) -> dict[int, int]:
-    """Return the value of each move, by cell, for the player to move:
-    1 for a win, 0 for a draw, -1 for a loss.
+    """Return the value of each move for the player to move, by cell.
+
+    A win is 1, a draw 0, a loss -1.
 
     Nobody has won yet.
 
@@ -289,8 +292,9 @@ def values_of_moves(player_cells: int, rival_cells: int) -> dict[int, int]:
 
 
 class Solver:
-    """Solver of positions by full search:
-    1 if the player to move wins, 0 for a draw, -1 for a loss.
+    """Solver of positions by full search.
+
+    The value of a position is 1 if the player to move wins, 0 for a draw, -1 for a loss.
     """
 
     def __init__(self) -> None:
@@ -345,26 +349,30 @@ def written(cells: Sequence[int]) -> str:
 
 
 class GameTree(NamedTuple):
-    """A first position with the values of all positions that can follow:
-    ``3**e`` ways to fill its ``e`` empty cells.
+    """A first position with the values of all positions that can follow.
+
+    There are ``3**e`` ways to fill its ``e`` empty cells.
     """
 
     cells: Any
     weights: Any
-    """int32 ``(16,)``: amount that an X in the cell adds
-    to the number of a position; an O adds twice as much.
+    """int32 ``(16,)``: amount that an X in the cell adds to the number of a position.
+
+    An O adds twice as much.
 
     The amounts are 1, 3, 9, ... for the empty cells in reading order, 0 for the others.
     """
     values: Any
-    """int8 ``(3**e,)``: value for X of the position of each number:
-    -1, 0 or 1; 4 more if the game is over.
+    """int8 ``(3**e,)``: value for X of the position of each number, -1, 0 or 1.
+
+    The value is 4 more if the game is over.
     """
 
 
 def games(positions: np.ndarray) -> GameTree:
-    """Return the games from some positions ``(count, 16)``
-    with equally many empty cells, by retrograde analysis.
+    """Return the games from some positions ``(count, 16)`` by retrograde analysis.
+
+    The positions have equally many empty cells.
     """
     where = np.array([np.flatnonzero(cells == 0) for cells in positions])
     empty = where.shape[1]

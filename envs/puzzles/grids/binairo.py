@@ -1,5 +1,6 @@
-"""rlsuite/Binairo-v0: zeros and ones, equally many in every line,
-no three equal in a row, no two lines equal.
+"""rlsuite/Binairo-v0: fill a grid with zeros and ones, equally many in every line.
+
+No three symbols in a row are equal, nor are any two lines.
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution: a cell is emptied only
 if no solution has the other symbol in it. See :mod:`..shared.grid_filling` for actions,
@@ -67,8 +68,9 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         ]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a full grid and empty it in random order
-        while it has one solution; None if that ends too early.
+        """Draw a full grid and empty it in random order while it has one solution.
+
+        The result is None if that ends too early.
         """
         solver = LineSolver(self.rows, 2)
         (full,) = solver.solutions([self._lines] * self.rows, [self._lines] * self.rows, 1, dice)
@@ -86,8 +88,9 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections,
-        each with its first symbol named 0.
+        """Return the least of the eight rotations and reflections.
+
+        In each, the first symbol is named 0.
         """
         cells = instance.givens.tolist()
         return smallest_form(
@@ -133,8 +136,9 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return float(solver.read)
 
     def heuristic(self, instance: Instance) -> str:
-        """Put 0 into each cell in reading order,
-        or 1 where a 0 would be one too many or the third in a row.
+        """Put 0 into each cell in reading order where it fits, else 1.
+
+        It does not fit where it would be one too many or the third in a row.
         """
         side, half = self.rows, self.rows // 2
         grid = self.clue_rows(instance)
@@ -216,14 +220,16 @@ class Binairo(FillTask):
         return reduce(operator.and_, conditions)
 
     def _rows(self, cells: jax.Array) -> list[jax.Array]:
-        """Return each row as a uint16 with two bits for each cell:
-        one for each symbol, in the order of actions.
+        """Return each row as a uint16 with two bits for each cell.
+
+        There is one bit for each symbol, in the order of actions.
         """
         return rows_as_bits(cells.astype(jnp.uint16), self.side, 2)
 
     def _balanced(self, rows: list[jax.Array]) -> jax.Array:
-        """Return the symbols of which each column has enough,
-        as bits of a row; they are counted in binary digits.
+        """Return the symbols of which each column has enough, as bits of a row.
+
+        The symbols are counted in binary digits.
         """
         digits: list[Any] = [_NONE] * 4
         for row in rows:

@@ -1,5 +1,6 @@
-"""rlsuite/Campsite-v0: pitch a tent beside every tree,
-no two tents touching, by the counts of rows and columns.
+"""rlsuite/Campsite-v0: pitch a tent beside every tree, by the counts of rows and columns.
+
+No two tents touch.
 
 ``difficulty`` is the side of the grid. In an instance, exactly one arrangement keeps the counts,
 lets no tents touch, and puts a tent beside every tree and a tree beside every tent. It also gives
@@ -167,8 +168,9 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Pitch a tent in reading order wherever the counts leave room,
-        a tree is beside it and no tent touches it.
+        """Pitch a tent in reading order wherever the counts leave room and the place is legal.
+
+        A tree must be beside the tent, and no other tent may touch it.
         """
         side, tents_left = self.rows, instance.counts.tolist()
         cells = instance.givens.tolist()
@@ -229,8 +231,9 @@ class _Search:
         ]
 
     def arrangements(self) -> Iterator[list[int]]:
-        """Return the tents of each row, for every arrangement
-        with a tent beside each tree and the other way round.
+        """Yield the tents of each row for every possible arrangement.
+
+        In an arrangement every tree has a tent beside it and every tent a tree.
         """
         yield from self._extend([], self._counts[len(self._options) :])
 
@@ -293,8 +296,10 @@ class Campsite(FillTask):
         )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow grass that leaves its lines room for tents,
-        and tents beside a tree, apart and within the counts.
+        """Allow grass and tents that the rules leave open.
+
+        Grass must leave its lines room for tents. Tents must be beside a tree, apart, and within
+        the counts.
         """
         gaps, tents, trees = self._rows(cells)
         pitched, free = self._tally(tents), self._tally(gaps)
@@ -312,8 +317,9 @@ class Campsite(FillTask):
         return unpack_bits(rows, 2 * self.side)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether counts are right, no tents touch,
-        each tree is beside a tent, and each tent beside a tree.
+        """Return whether counts are right, no tents touch, and trees and tents stand in pairs.
+
+        Each tree must be beside a tent and each tent beside a tree.
         """
         _, tents, trees = self._rows(cells)
         conditions = [count == instance.counts[i] for i, count in enumerate(self._tally(tents))]
@@ -326,8 +332,9 @@ class Campsite(FillTask):
         return reduce(operator.and_, conditions)
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array], list[jax.Array]]:
-        """Return the empty cells, the tents and the trees of each row:
-        two bits a cell, the lower one set.
+        """Return the empty cells, the tents and the trees of each row.
+
+        A cell has two bits, of which the lower one is set.
         """
         words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
         every = np.uint32(sum(4**i for i in range(self.side)))

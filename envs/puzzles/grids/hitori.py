@@ -1,5 +1,4 @@
-"""rlsuite/Hitori-v0: blacken cells so
-that no number occurs twice among the white cells of a row or column.
+"""rlsuite/Hitori-v0: blacken cells so that no line has a number twice among its white cells.
 
 Instances have exactly one solution. Cells are blackened in random order until the rules allow no
 further one. White cells get random numbers that keep the rules; each black cell gets a number that
@@ -107,8 +106,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections,
-        numbers renamed in order of first occurrence.
+        """Return the least of the eight rotations and reflections.
+
+        Numbers are renamed in order of first occurrence.
         """
         numbers = instance.numbers.tolist()
         return smallest_form(
@@ -130,8 +130,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return "The numbers:\n" + "\n".join(" ".join(map(str, row)) for row in rows)
 
     def broken(self, instance: Instance, grid: Grid) -> str:
-        """Name the first repeated number, the first black neighbours,
-        or unconnected white cells.
+        """Name the first broken rule.
+
+        It is a repeated number, black neighbours, or white cells that are not connected.
         """
         numbers = instance.numbers.tolist()
         black = sum(
@@ -209,8 +210,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return numbers
 
     def _number_in_line(self, cell: int, black: int, numbers: Sequence[int], dice: Dice) -> int:
-        """Return a number that both lines of a black cell have in white cells;
-        if there is none, one of either line.
+        """Return a number that both lines of a black cell have in white cells.
+
+        If there is none, return a number of either line.
         """
         side = self.rows
         row, column = divmod(cell, side)
@@ -246,8 +248,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
     def _implied(
         self, repeats: Sequence[int], black: int, white: int, cell: int, colour: int
     ) -> tuple[int, int] | None:
-        """Return the black and the white cells after a cell is coloured,
-        and all that follows; None if impossible.
+        """Return the black and the white cells after a cell is coloured, with all that follows.
+
+        The result is None if that is impossible.
         """
         new_black, new_white = (1 << cell, 0) if colour == BLACK else (0, 1 << cell)
         while new_black or new_white:
@@ -313,8 +316,9 @@ class Hitori(CellFillTask):
         return side * side * (side - 1)
 
     def facts(self, instance: Any) -> jax.Array:
-        """Return whether two cells of a row have the same number,
-        for all pairs and rows; then the same for columns.
+        """Return whether two cells of a line have the same number, for all pairs and lines.
+
+        Pairs in rows come first, then pairs in columns.
         """
         numbers = instance.numbers.reshape(self.side, self.side)
         equal = [
@@ -337,8 +341,10 @@ class Hitori(CellFillTask):
         return (Component("equal", meaning, shape=shape),)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow black without black neighbours,
-        and white where no white cell of its lines has its number.
+        """Allow the colours that the cell's neighbours and lines leave open.
+
+        A black cell has no black neighbours. A white cell's number is not in other white cells of
+        its lines.
         """
         grid = cells.reshape(self.side, self.side)
         padded = jnp.pad(grid == BLACK, 1)
@@ -349,8 +355,9 @@ class Hitori(CellFillTask):
         return either(~beside, used_numbers & number == 0)
 
     def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether no black cells touch, the white cells are connected,
-        and no line repeats a white number.
+        """Return whether the cells keep all three rules.
+
+        No black cells touch, the white cells are connected, and no line repeats a white number.
         """
         grid = cells.reshape(self.side, self.side)
         black = grid == BLACK

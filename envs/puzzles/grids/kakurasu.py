@@ -1,5 +1,4 @@
-"""rlsuite/Kakurasu-v0: fill cells so that the numbers
-of the filled ones add up to the clue of every row and column.
+"""rlsuite/Kakurasu-v0: fill cells so that their numbers add up to the clue of every row and column.
 
 Instances have exactly one solution: a random filling is kept if a search finds no second one.
 ``difficulty`` (of the task) is the side. See :mod:`..shared.grid_filling` for actions, observations
@@ -71,8 +70,10 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
             (tops - r * self._row_ones[-1], tops - (r * (r - 1) // 2 + 1) * self._row_ones[-1])
             for r in range(side + 1)
         ]
-        """Numbers to add for each r: the first sets the top bit of bytes that are at least r, the
-        second that of bytes that the rows before r cannot make.
+        """Two numbers for each r that mark bytes by their top bits when they are added.
+
+        The first marks bytes that are at least r, the second bytes that the rows before r cannot
+        make.
         """
         self._fitting: list[list[list[tuple[int, int, int]]]] = [
             [[] for _ in range(self._sum[-1] + 1)] for _ in range(side + 1)
@@ -108,8 +109,9 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         ]
         """The same contributions by cells."""
         self._searched: tuple[tuple[bytes, int], tuple[int, ...]] = (b"", 0), ()
-        """Sums of the last instance that was made, and a solution,
-        so that the solver need not search again.
+        """Sums of the last instance that was made, and a solution.
+
+        With them the solver need not search again.
         """
 
     def compose(self, dice: Dice) -> Instance:
@@ -198,9 +200,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return float(self._solutions(*self._sums(instance))[1])
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill each row from its last cell wherever neither
-        its row nor its column would exceed its clue.
-        """
+        """Fill each row from its last cell on, wherever both clues have room."""
         lacking = instance.column_sums.tolist()
         grid = []
         for r, clue in enumerate(instance.row_sums.tolist(), 1):
@@ -283,8 +283,10 @@ class Kakurasu(CellFillTask):
         return 2 * self.puzzle.rows
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow filling a cell if both clues have room for it,
-        and leaving it blank if both can still be reached.
+        """Allow the values that both clues of a cell leave open.
+
+        A cell may be filled if both clues have room for it, and left blank if both can still be
+        reached.
         """
         numbers = self.numbers
         row_sums, column_sums = self._sums(cells == FILLED)

@@ -66,8 +66,9 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         self._beside = neighbours(side, diagonally=False)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw walls, bulbs and numbers, then hide numbers;
-        None if all numbers together leave other solutions.
+        """Draw walls, bulbs and numbers, then hide numbers.
+
+        The result is None if all numbers together leave other solutions.
         """
         cells = self.rows**2
         givens = [0] * cells
@@ -140,8 +141,9 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         return float(tried[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Put bulbs beside each wall up to its number,
-        then into unlit cells, in reading order and never beside a 0.
+        """Put bulbs beside each wall up to its number, then into unlit cells in reading order.
+
+        No bulb is put beside a 0.
         """
         givens = instance.givens.tolist()
         lit_from = self._lit_from(givens)
@@ -228,8 +230,9 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         free: int,
         unlit: int,
     ) -> tuple[int, int, int] | None:
-        """Return the free cells after numbers took their last places
-        or barred others; None if one is impossible.
+        """Return the free cells after numbers took their last places or barred others.
+
+        The result is None if a number is impossible.
         """
         changed = True
         while changed:
@@ -292,8 +295,9 @@ class LightUp(CellFillTask):
         return *super().observation_components(), lit
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow bulbs in unlit cells where no number is exceeded,
-        and darkness in cells that are lit or can still be lit.
+        """Allow bulbs in unlit cells, and darkness in cells that are lit or can be lit.
+
+        No bulb may exceed a number.
         """
         grid = cells.reshape(self.side, self.side)
         bulbs, walls = grid == BULB, grid >= WALL
@@ -315,9 +319,10 @@ class LightUp(CellFillTask):
         return (number_fits & (walls | (lit != bulbs))).all()
 
     def _reached(self, sources: jax.Array, walls: jax.Array) -> jax.Array:
-        """Return the cells lit by a source other than themselves, bool ``(side, side)``. Every line
-        is a word whose bits spread in both directions at once, over distances that double (Kogge &
-        Stone 1973).
+        """Return the cells lit by a source other than themselves, bool ``(side, side)``.
+
+        Every line is a word whose bits spread in both directions at once, over distances that
+        double (Kogge & Stone 1973).
         """
         start, free = (self._words(which) for which in (sources, ~walls))
         up = down = start

@@ -37,8 +37,9 @@ LARGEST_SIDE = 9
 MINE_SHARE = 0.22
 
 Number = list[Any]
-"""Number for each cell of a row: its binary digits from the lowest on,
-each a word with a bit for each cell.
+"""Number for each cell of a row, as its binary digits from the lowest on.
+
+A digit is a word with a bit for each cell.
 """
 _DIGITS = 4
 _HALF = 16
@@ -137,8 +138,9 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return float(guessed[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Mark a cell as a mine if a number beside it has no more hidden cells
-        than mines, and as safe otherwise.
+        """Mark a cell as a mine if a number beside it has no more hidden cells than mines.
+
+        Otherwise mark it as safe.
         """
         givens, mines = instance.givens.tolist(), 0
         hidden = sum(1 << cell for cell, value in enumerate(givens) if not value)
@@ -183,8 +185,9 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
     def _forced(
         counts: Sequence[tuple[int, int]], mines: int, unknown: int
     ) -> tuple[int, int] | None:
-        """Return the mines and the unknown cells after all that single counts force;
-        None if a count is impossible.
+        """Return the mines and the unknown cells after all that single counts force.
+
+        The result is None if a count is impossible.
         """
         before = -1
         while before != unknown:
@@ -216,9 +219,7 @@ class Minesweeper(FillTask):
     puzzle_class = MinesweeperPuzzle
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return the marks that every number around the cell
-        and the count of all mines still allow.
-        """
+        """Return the marks that every number around a cell and the count of mines still allow."""
         rows = self._rows(cells)
         more, num_unknown = self.puzzle.mines - _count(rows.mines), _count(rows.unknown)
         near_full, near_tight = _beside(rows.full()), _beside(rows.tight())

@@ -1,5 +1,6 @@
-"""rlsuite/Skyscraper-v0 and rlsuite/SumSkyscraper-v0:
-a Latin square of towers with views from the edges as clues.
+"""rlsuite/Skyscraper-v0 and rlsuite/SumSkyscraper-v0: a Latin square of towers.
+
+Views from the edges are the clues.
 
 A tower is seen from an edge if all towers between it and the edge are lower. A clue at the edge
 gives the number of towers of its row or column that are seen from there or, in SumSkyscraper, the
@@ -41,8 +42,9 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(side**2,)``: 0 for a cell to fill."""
     clues: np.ndarray
-    """int8 ``(4 * side,)``: clues from above, below,
-    left and right, columns and rows in order; 0 if hidden.
+    """int8 ``(4 * side,)``: clues from above, below, left and right; 0 if hidden.
+
+    Columns and rows are in order.
     """
 
 
@@ -173,8 +175,9 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return float(solver.read)
 
     def heuristic(self, instance: Instance) -> str:
-        """Put into each cell in reading order the least height
-        that its row and column lack, or 1 if they lack none.
+        """Put into each cell in reading order the least height that its lines lack.
+
+        A cell whose row and column lack no common height gets 1.
         """
         grid = self.clue_rows(instance)
         for row in grid:
@@ -273,8 +276,9 @@ class Skyscraper(CellFillTask):
         return jnp.ones_like(heights)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow heights that the row and the column lack,
-        unless the last one of a line contradicts a clue.
+        """Allow heights that the row and the column lack.
+
+        The last height of a line must not contradict a clue.
         """
         side = self.side
         grid = cells.reshape(side, side)

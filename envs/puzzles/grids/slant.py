@@ -1,5 +1,6 @@
-r"""rlsuite/Slant-v0: a diagonal in every cell,
-the given number at each numbered corner, no loop (Gokigen Naname).
+r"""rlsuite/Slant-v0: draw a diagonal in every cell without closing a loop (Gokigen Naname).
+
+At each numbered corner the given number of diagonals meet.
 
 Instances have exactly one solution. Without any one of the numbers there would be others. Cells get
 a random diagonal in random order, the other one if it would close a loop. If the numbers of all
@@ -39,8 +40,9 @@ NO_CLUE = -1
 LARGEST_SIDE = 8
 
 _State = tuple[int, int, list[int]]
-"""Cells with a slash, cells with a backslash,
-and for every corner the corners that it is connected with.
+"""Cells with a slash, cells with a backslash, and what every corner is connected with.
+
+The last is, for every corner, a set of corners.
 """
 
 
@@ -50,9 +52,7 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(side**2,)``: zeros, because no diagonal is given."""
     corners: np.ndarray
-    """int8 ``((side + 1)**2,)``: number of diagonals
-    that end at each corner; -1 where it is hidden.
-    """
+    """int8 ``((side + 1)**2,)``: number of diagonals that end at each corner; -1 if hidden."""
 
 
 class SlantPuzzle(GridPuzzle[Instance]):
@@ -87,8 +87,9 @@ class SlantPuzzle(GridPuzzle[Instance]):
                 self._backslashes_at[corner] |= 1 << cell
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw diagonals and all numbers, then hide numbers;
-        None if all numbers together leave other solutions.
+        """Draw diagonals and all numbers, then hide numbers.
+
+        The result is None if all numbers together leave other solutions.
         """
         side = self.rows
         state: _State = (0, 0, [1 << corner for corner in range((side + 1) ** 2)])
@@ -181,9 +182,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return float(guessed[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Choose in reading order the diagonal whose ends,
-        by their numbers, lack more diagonals than the other's.
-        """
+        """Choose in reading order the diagonal whose ends lack more diagonals by their numbers."""
         lacking = [2 if number == NO_CLUE else number for number in instance.corners.tolist()]
         cells = []
         for a, b, c, d in self._ends:
@@ -226,8 +225,9 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return search((0, 0, [1 << corner for corner in range(len(corners))]))
 
     def _forced(self, counts: Sequence[tuple[int, int, int]], state: _State) -> _State | None:
-        """Return the grid after filling in all that single corners
-        and loops force; None if that breaks a rule.
+        """Return the grid after filling in all that single corners and loops force.
+
+        The result is None if that breaks a rule.
         """
         before = -1
         while before != (known_cells := state[0] | state[1]):
@@ -323,8 +323,9 @@ class Slant(FillTask):
         return (Component("corners", meaning, shape=(self.side + 1, self.side + 1, 5)),)
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow a diagonal if its ends have room for one more
-        and the ends of the other diagonal can do without.
+        """Allow a diagonal if the numbers at its cell's corners permit it.
+
+        Its ends must have room for one more, and the ends of the other diagonal must do without.
         """
         (slashes, backslashes), numbers = self._rows(cells), self._numbers(instance)
         unknown = [
@@ -358,8 +359,9 @@ class Slant(FillTask):
 
     @staticmethod
     def _first(count: int) -> np.uint32:
-        """Return a mask of the first cells of a row,
-        with the lower of the two bits of each cell.
+        """Return a mask of the first cells of a row.
+
+        It holds the lower of the two bits of each cell.
         """
         return np.uint32(sum(4**i for i in range(count)))
 
@@ -371,8 +373,9 @@ class Slant(FillTask):
         ]
 
     def _numbers(self, instance: Any) -> list[list[jax.Array]]:
-        """Return the numbers at the corners of each row
-        as three sets of binary digits, the lowest first.
+        """Return the numbers at the corners of each row as three sets of binary digits.
+
+        The lowest digit comes first.
 
         Each number is increased by one; 0 stands for no number.
         """
@@ -396,8 +399,9 @@ class Slant(FillTask):
 
     @staticmethod
     def _ending(slashes: list[jax.Array], backslashes: list[jax.Array]) -> list[list[jax.Array]]:
-        """Count the diagonals that end at each corner, row by row,
-        in binary digits, plus one like the numbers.
+        """Count the diagonals that end at each corner, row by row, in binary digits.
+
+        Each count is increased by one like the numbers.
         """
         none = jnp.uint32(0)
         s, b = ([none, *rows, none] for rows in (slashes, backslashes))

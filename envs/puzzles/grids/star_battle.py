@@ -69,8 +69,9 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         ]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw stars at random, grow regions around them,
-        and repair these to leave one solution; None on failure.
+        """Draw stars, grow regions around them, and repair these to leave one solution.
+
+        The result is None on failure.
         """
         side = self.rows
         columns = dice.shuffled(range(side))
@@ -100,8 +101,9 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections,
-        regions renamed in order of first occurrence.
+        """Return the least of the eight rotations and reflections.
+
+        Regions are renamed in order of first occurrence.
         """
         givens, regions = instance.givens.tolist(), instance.regions.tolist()
         return smallest_form(
@@ -179,8 +181,9 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return self.written(self.as_rows(cells))
 
     def _grown(self, seeds: list[int], dice: Dice) -> list[int]:
-        """Return a region around each seed: again and again,
-        a random border cell joins a region beside it.
+        """Return a region around each seed.
+
+        Again and again, a random border cell joins a region beside it.
         """
         regions = [-1] * self.rows**2
         for region, seed in enumerate(seeds):
@@ -286,8 +289,9 @@ class StarBattle(CellFillTask):
         return (Component("regions", meaning, shape=(self.side,) * 3),)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow stars that are the first of their units and touch none,
-        and empty cells that leave every unit a place.
+        """Allow stars that are the first of their units and touch none.
+
+        An empty cell is allowed if it leaves every unit a place.
         """
         side, shifts = self.side, np.arange(self.side, dtype=np.uint8)
         members = self._members(instance)

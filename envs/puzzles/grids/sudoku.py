@@ -72,8 +72,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         self._sums = _UnitSums(self.box)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a full grid and empty it in random order
-        while it has one solution; None if that ends too early.
+        """Draw a full grid and empty it in random order while it has one solution.
+
+        The result is None if that ends too early.
         """
         side = self.rows
         cells = bytearray(side**2)
@@ -96,8 +97,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections,
-        digits renamed in order of first occurrence.
+        """Return the least of the eight rotations and reflections.
+
+        Digits are renamed in order of first occurrence.
         """
         return min(map(renamed, square_forms(instance.givens.tobytes(), self.rows)))
 
@@ -188,8 +190,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
 
     @staticmethod
     def _fewest(fits: list[int], empty: int) -> int:
-        """Return the first empty cell that at most one digit fits,
-        or else the first that the fewest digits fit.
+        """Return the first empty cell that at most one digit fits.
+
+        If there is none, return the first that the fewest digits fit.
         """
         odd = twos = fours = eights = (
             0  # counts all cells at once: a bit of their number of digits in each
@@ -228,8 +231,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return True
 
     def _complete(self, fits: list[int], empty: int, cells: bytearray) -> bool:
-        """Fill the empty cells in place, first all those that one digit fits,
-        and return whether it can be done.
+        """Fill the empty cells in place, and return whether it can be done.
+
+        Cells that one digit fits are filled first.
         """
         while empty:
             once = twice = 0
@@ -312,7 +316,8 @@ class _UnitSums:
         self._columns, self._full_columns = 2**row - 1, full * self._across
 
     def full(self, cells: bytes) -> bool:
-        """Return whether a full grid keeps every rule;
+        """Return whether a full grid keeps every rule.
+
         ``cells`` are digits from 1 on, row by row.
         """
         wide = bytearray(2 * len(cells))
