@@ -99,8 +99,9 @@ def true_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
 
 
 def false_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
-    """Return the clauses in which each variable's false literal occurs,
-    uint32 ``(words, variables)``.
+    """Return the clauses in which each variable's false literal occurs.
+
+    They are uint32 ``(words, variables)``.
     """
     return true_literals(Formula(formula.negative, formula.positive), assignment)
 

@@ -1,5 +1,4 @@
-"""rlsuite/TicTacToe-v0: the best move in a game
-of noughts and crosses on 4 x 4 cells, four in a row.
+"""rlsuite/TicTacToe-v0: the best move in noughts and crosses on 4 x 4 cells, four in a row.
 
 X is to move. One-shot, a move is right if no other move leads to a better result for X when both
 sides play perfectly. Interactively, the game is played to its end against a perfect opponent:

@@ -377,8 +377,9 @@ class Sudoku(CellFillTask):
         return jnp.stack([(unit == 2**self.side - 1).all() for unit in self._units(cells)]).all()
 
     def _units(self, cells: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return the digits of rows, columns ``(side,)``
-        and boxes ``(box, box)``, as sets of bits.
+        """Return the digits of all rows, columns and boxes as sets of bits.
+
+        Rows and columns are ``(side,)``, boxes ``(box, box)``.
         """
         side, box, none = self.side, self.box_side, np.uint16(0)
         digits = jnp.where(cells > 0, np.uint16(1) << (cells - 1).astype(jnp.uint16), none).reshape(

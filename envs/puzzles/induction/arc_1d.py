@@ -1,5 +1,4 @@
-"""rlsuite/Arc1D-v0: infer from examples how a rule changes a strip of coloured cells,
-and apply it to another strip.
+"""rlsuite/Arc1D-v0: infer from examples how a rule changes a strip of coloured cells, and apply it.
 
 ``difficulty`` is the number of steps of the rule. See :mod:`.composed_rules` for proofs, actions,
 observations and rewards. Instances that differ by names of colours, by reflection or by the order
@@ -57,8 +56,9 @@ def _right_neighbour(rows: Any, of: Any) -> Any:
 
 
 def _nearest_left(rows: Any, of: Any) -> Any:
-    """Return the colour of the nearest coloured cell
-    at or to the left of each; ground where there is none.
+    """Return the colour of the nearest coloured cell at or to the left of each cell.
+
+    It is the ground's where there is none.
     """
     width = rows.shape[1]
     at_or_left = np.tril(np.ones((width, width), bool))
@@ -223,8 +223,9 @@ class Arc1DPuzzle(InductionPuzzle):
         return _smallest_view(row)[0]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the query in its least form over colour names and directions;
-        if several, with the least examples.
+        """Return the query in its least form over colour names and directions.
+
+        If there are several such forms, the least examples decide.
         """
         inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
         query, views = _smallest_view(instance.query.tobytes())

@@ -81,8 +81,9 @@ class Instance(NamedTuple):
 
 
 def picked(rows: Any, source: Any, blank: int, of: Any) -> Any:
-    """Take each entry from the place that ``source`` ``(n, width)`` names;
-    blank where there is no such place.
+    """Take each entry from the place that ``source`` ``(n, width)`` names.
+
+    It is blank where there is no such place.
     """
     is_source = source[:, :, None] == np.arange(rows.shape[1])
     return of.where(is_source, rows[:, None, :] - np.int8(blank), 0).sum(
@@ -100,9 +101,10 @@ def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
 
 
 class RuleTables(NamedTuple):
-    """Everything known about rows and rules. The entries of a row are the digits of its number. The
-    digits of a rule's number are its steps, counted from 1; a 0 waits, and a shorter rule waits
-    first and stays waiting.
+    """Everything known about rows and rules.
+
+    The entries of a row are the digits of its number. The digits of a rule's number are its steps,
+    counted from 1; a 0 waits, and a shorter rule waits first and stays waiting.
     """
 
     entries: np.ndarray
@@ -161,8 +163,9 @@ class InductionPuzzle(Puzzle[Instance]):
         self._shorter = (1 + len(self.steps)) ** (int(tier) - 1)
         """Number of rules with fewer than ``tier`` steps."""
         self._searched: tuple[bytes, list[int]] = b"", []
-        """Examples of the last search and the rules that fit them,
-        kept because an instance is solved after it is made.
+        """Examples of the last search and the rules that fit them.
+
+        They are kept because an instance is solved after it is made.
         """
 
     @cached_property
@@ -174,8 +177,9 @@ class InductionPuzzle(Puzzle[Instance]):
     @staticmethod
     @abc.abstractmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """Return how often each of some rows ``(n, width)`` is drawn,
-        to apply rules to: int ``(n,)``.
+        """Return how often each of some rows ``(n, width)`` is drawn, int ``(n,)``.
+
+        Rules are applied to the rows that are drawn.
         """
 
     @abc.abstractmethod
@@ -220,8 +224,9 @@ class InductionPuzzle(Puzzle[Instance]):
             yield self._asking(dice, split)
 
     def _asking(self, dice: Dice, split: str) -> Instance | None:
-        """Draw examples of a random rule,
-        and a query of the split on which all fitting rules agree.
+        """Draw examples of a random rule, and a query on which all fitting rules agree.
+
+        The query belongs to the split.
 
         Return None if a shorter rule fits, or too few rows show what the rule does.
         """
@@ -382,8 +387,9 @@ _DIGITS = b"0123456789a".ljust(256)
 
 @cache
 def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> RuleTables:
-    """Compute the table of all rules,
-    which takes half a second for 11**5 rows, once in a process.
+    """Compute the table of all rules once in a process.
+
+    This takes half a second for 11**5 rows.
     """
     base = len(puzzle.symbols)
     entries = np.indices((base,) * width, np.int8).reshape(width, -1).T.copy()

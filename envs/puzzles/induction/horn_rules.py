@@ -1,5 +1,6 @@
-"""Horn clauses ``target(X,Y) :- parent(X,Z), female(Z).`` over small worlds: their text, their
-consequences, and a list of all of them up to a size.
+"""Horn clauses ``target(X,Y) :- parent(X,Z), female(Z).`` over small worlds.
+
+This module has their text, their consequences, and a list of all of them up to a size.
 
 A world has objects, one binary relation, and a mark that some objects have. A rule's body is a
 conjunction of literals. Variables other than X and Y are bound existentially, and different
@@ -144,8 +145,9 @@ def extension(body: Sequence[Literal], world: World) -> np.ndarray:
 
 
 def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
-    """Return where a literal is true: bool, with one axis for each variable,
-    of length 1 if it does not occur.
+    """Return where a literal is true: bool, with one axis for each variable.
+
+    The axis of a variable that does not occur has length 1.
     """
     predicate, first, second = literal
     if predicate != RELATION:
@@ -176,8 +178,9 @@ def literals(fresh: int) -> tuple[Literal, ...]:
 
 @cache
 def bodies(max_literals: int, fresh: int) -> tuple[tuple[int, ...], ...]:
-    """Return the sets of 1 to ``max_literals`` literals,
-    small sets first, as increasing places in :func:`literals`.
+    """Return the sets of 1 to ``max_literals`` literals, as increasing places in :func:`literals`.
+
+    Small sets come first.
 
     The list leaves out sets that can never hold (an object both marked and unmarked). Of sets that
     differ only by the names of fresh variables it keeps the first.
@@ -222,8 +225,9 @@ def by_size(max_literals: int, fresh: int) -> tuple[np.ndarray, ...]:
 
 @cache
 def connected(num_literals: int, fresh: int) -> tuple[int, ...]:
-    """Return the places in :func:`bodies` of the bodies
-    with ``num_literals`` literals that link their variables.
+    """Return the places in :func:`bodies` of bodies that link their variables.
+
+    The bodies have ``num_literals`` literals.
 
     X and Y occur in them, and relations link every fresh variable that occurs to X or Y.
     """
@@ -243,8 +247,9 @@ def connected(num_literals: int, fresh: int) -> tuple[int, ...]:
 
 
 def truths(world: World, fresh: int) -> np.ndarray:
-    """Return where each of :func:`literals` is true in a world of ``SIDE`` objects:
-    uint64 ``(literals, cases)``.
+    """Return where each of :func:`literals` is true in a world, uint64 ``(literals, cases)``.
+
+    The world has ``SIDE`` objects.
 
     A case gives every fresh variable an object, and bit 8 x + y is for the objects x and y of X and
     Y.
@@ -259,8 +264,9 @@ def truths(world: World, fresh: int) -> np.ndarray:
 
 
 def extensions(tables: np.ndarray, max_literals: int, fresh: int) -> np.ndarray:
-    """Return the pairs for which each of :func:`bodies` makes the target hold,
-    from the tables of :func:`truths`: uint64.
+    """Return the pairs for which each of :func:`bodies` makes the target hold, uint64.
+
+    ``tables`` are those of :func:`truths`.
     """
     pairs_by_size = []
     for literal_numbers in by_size(max_literals, fresh):

@@ -1,5 +1,6 @@
-"""rlsuite/ListFunctions-v0: infer from examples what a function does
-to a list of digits, and apply it.
+"""rlsuite/ListFunctions-v0: infer from examples what a function does to a list of digits.
+
+Then apply the function to another list.
 
 ``difficulty`` is the number of steps that the function is composed of. See :mod:`.composed_rules`
 for proofs, actions, observations and rewards.
@@ -26,7 +27,8 @@ END = 10
 
 
 def _turned(by: int, direction: int = 1) -> Step:
-    """Return the step that starts the list ``by`` places later and wraps around;
+    """Return the step that starts the list ``by`` places later and wraps around.
+
     ``direction`` -1 runs backwards.
     """
 
@@ -45,8 +47,9 @@ def _keep_only(keep: Callable[[Any], Any]) -> Step:
 
 
 def _mapped(digit: Callable[[Any, Any], Any]) -> Step:
-    """Return the step that applies a function to each digit;
-    its value for ``END`` does not matter.
+    """Return the step that applies a function to each digit.
+
+    The function's value for ``END`` does not matter.
     """
     return lambda rows, of: of.where(rows == END, END, digit(rows, of) % 10).astype(np.int8)
 
@@ -109,9 +112,7 @@ class ListFunctionsPuzzle(InductionPuzzle):
 
     @staticmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """Weigh the rows so that lists of full length are
-        as frequent as lists that are one digit shorter.
-        """
+        """Weigh the rows so that full lists are as frequent as lists one digit shorter."""
         full, shorter = (rows != END).all(axis=1), (rows[:, :-1] != END).all(axis=1)
         return np.where(full, 1, 10 * shorter)
 

@@ -91,8 +91,9 @@ class RuleState(NamedTuple):
     body: jax.Array
     """uint32: literals of the body, as bits."""
     cases: jax.Array
-    """uint32 ``(cases, 2)``: the pairs for which it is true,
-    for each choice of objects for the other variables.
+    """uint32 ``(cases, 2)``: the pairs for which the body is true, as bits.
+
+    Each case is a choice of objects for the other variables.
     """
 
 
@@ -155,8 +156,9 @@ class RuleInduction(PuzzleTask[RuleState]):
         )
 
     def observation(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
-        """Return the world, the examples, the body,
-        the effect of each literal, and the number of literals left.
+        """Return the world, the examples, the body, each literal's effect, and the literals left.
+
+        The last is the number of literals that may still be added.
         """
         instance = params.instance
         bits = np.arange(32, dtype=np.uint32)
@@ -265,8 +267,9 @@ class RuleInduction(PuzzleTask[RuleState]):
         return state.body >> np.arange(len(self.literals), dtype=np.uint32) & 1 != 0
 
     def _coverage(self, cases: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return the shares of positive and negative examples
-        that bodies with these cases ``(k, cases, 2)`` cover.
+        """Return the shares of positive and negative examples that some bodies cover.
+
+        The bodies are given by their cases, ``(k, cases, 2)``.
         """
         pairs = lax.reduce(cases, np.uint32(0), lax.bitwise_or, (1,))
         positive, negative = params.instance.positive, params.instance.negative
@@ -347,8 +350,9 @@ class RuleInduction(PuzzleTask[RuleState]):
         return f"the rule has {self.puzzle.num_literals} literals, and does not fit all examples"
 
     def draw(self, state: RuleState, params: Params) -> np.ndarray:
-        """Draw the world on a circle; beside it the pairs,
-        examples as signs, those that the rule covers on blue.
+        """Draw the world on a circle, and the pairs beside it.
+
+        Examples are signs, and the pairs that the rule covers are on blue.
         """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), PAPER)

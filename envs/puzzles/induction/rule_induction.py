@@ -54,8 +54,9 @@ UNSEEN = 2
 MOST_LITERALS, MOST_FRESH = 4, 3
 """Largest numbers of literals and of fresh variables in an answer."""
 _SIZES = {2: (1, 10), 3: (1, 14), 4: (2, 20)}
-"""Number of fresh variables in the hidden rule,
-and largest number of shown examples, by number of literals.
+"""Number of fresh variables in the hidden rule and largest number of shown examples.
+
+The keys are numbers of literals.
 """
 _TRIES = 20
 UNSHOWN = -1
@@ -71,8 +72,9 @@ class Instance(NamedTuple):
     marked: np.ndarray
     """int8 ``(8,)``: 1 for the women, and for the red nodes."""
     examples: np.ndarray
-    """int8 ``(num_literals, 3)``: two objects,
-    and 1 if the target holds for them; rows of -1 behind the last.
+    """int8 ``(num_literals, 3)``: two objects, and 1 if the target holds for them.
+
+    Rows of -1 stand behind the last example.
     """
     same_relation: np.ndarray
     """int8 ``(2, 8, 8)``: unseen worlds of the same size."""
@@ -89,8 +91,9 @@ class Instance(NamedTuple):
 
 
 def family(dice: Dice, people: int) -> World:
-    """Return a random family: one couple's descendants,
-    and those who marry them; women are marked.
+    """Return a random family: one couple's descendants, and those who marry them.
+
+    Women are marked.
     """
     female = [True, False, *(dice.below(2) == 1 for _ in range(people - 2))]
     related = np.zeros((people, people), bool)
@@ -118,8 +121,9 @@ def family(dice: Dice, people: int) -> World:
 
 
 def graph(dice: Dice, nodes: int) -> World:
-    """Return a random directed graph without loops,
-    a quarter of all edges; half of the nodes are marked, on average.
+    """Return a random directed graph without loops that has a quarter of all edges.
+
+    Half of the nodes are marked, on average.
     """
     related = [
         [source != target and dice.below(4) == 0 for target in range(nodes)]
@@ -222,8 +226,9 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return targets
 
     def _examples(self, dice: Dice, pairs_by_rule: np.ndarray, rule: int) -> np.ndarray | None:
-        """Draw two pairs of either kind, then one for each rule
-        that fits all earlier pairs but is wrong on another.
+        """Draw two pairs of either kind, then pairs that refute wrong rules.
+
+        One pair is drawn for each rule that fits all earlier pairs but is wrong on another.
 
         Return None if there are too many.
         """
@@ -253,8 +258,10 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return [literals(self.fresh)[number] for number in numbers]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form: objects renamed, marks exchanged,
-        X and Y exchanged; in graphs, edges reversed.
+        """Return the least form of the instance.
+
+        Forms rename the objects, exchange the marks, and exchange X and Y. In graphs they also
+        reverse the edges.
         """
         world = shown_world(instance)
         labels = np.full((SIDE, SIDE), 2, np.int8)
@@ -428,8 +435,9 @@ def _instance(
 
 
 def example_words(examples: np.ndarray) -> tuple[np.uint64, np.uint64]:
-    """Return the pairs for which the target holds,
-    and those for which it does not, as bits: see :func:`pairs_as_bits`.
+    """Return the pairs for which the target holds, and those for which it does not, as bits.
+
+    :func:`pairs_as_bits` tells which bit is which.
     """
     positive, negative = (np.zeros((SIDE, SIDE), bool) for _ in range(2))
     for first, second, holds in examples.tolist():

@@ -208,8 +208,9 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the one-shot form -------------------------------------------------------------------------
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form: properties renamed, premises reordered,
-        and equivalent sentences written alike.
+        """Return the least form of the instance.
+
+        Forms rename properties, reorder premises, and write equivalent sentences alike.
         """
         conjunctions = [self._conjunction(sentence) for sentence in sentences_of(instance)]
         last = len(conjunctions) - 1
@@ -243,9 +244,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def _conjunction(sentence: Sentence) -> tuple[int, tuple[int, ...]]:
-        """Return the form of a sentence,
-        and the common properties of the things that it is about.
-        """
+        """Return the form of a sentence, and the common properties of the things it is about."""
         form, first, second, states = sentence
         return form, tuple(
             {literal for literal in (first, second, -states if form == ALL else states) if literal}
@@ -312,8 +311,10 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return dice.choice(ANSWERS)
 
     def heuristic(self, instance: Instance) -> str:
-        """Answer "entailed" if both the conclusion and a premise have a negation,
-        or neither has; else "contradicted".
+        """Compare the negations of the conclusion with those of the premises.
+
+        Answer "entailed" if both the conclusion and a premise have a negation, or neither has; else
+        "contradicted".
         """
         *premises, conclusion = (words(sentence) for sentence in sentences_of(instance))
         negative = any("not " in text or text.startswith("No ") for text in premises)

@@ -1,5 +1,4 @@
-"""rlsuite/SelfReference-v0: find which numbered statements are true;
-they are about each other's truth.
+"""rlsuite/SelfReference-v0: find which numbered statements about each other's truth are true.
 
 A statement gives the number of true ones among some of the statements, often including itself.
 Exactly one assignment of truth values makes every true statement right and every false one wrong,
@@ -44,8 +43,7 @@ MIN_STATEMENTS, MAX_STATEMENTS = 3, 12
 _TRIES = 200
 
 Statement = tuple[int, int]
-"""A statement: the set of statements that it is about,
-and the set of counts with which it is right, as bits.
+"""A statement: the statements that it is about and the counts with which it is right, as bits.
 
 The count is the number of true ones among the statements that it is about.
 """
@@ -59,15 +57,17 @@ class Instance(NamedTuple):
     about: np.ndarray
     """int16 ``(statements,)``: statements that each one is about, as bits."""
     counts: np.ndarray
-    """int16 ``(statements,)``: numbers of true ones among those
-    with which each is right, bit k for k.
+    """int16 ``(statements,)``: counts with which each statement is right, bit k for k.
+
+    The count is the number of true ones among the statements that it is about.
     """
 
 
 @cache
 def forms(size: int) -> tuple[dict[int, str], ...]:
-    """Return groups of similar sentences about ``size`` statements,
-    by the counts with which they are right.
+    """Return groups of similar sentences about ``size`` statements.
+
+    The keys of a group are the counts with which its sentences are right, as bits.
 
     ``{a}`` and ``{b}`` stand for numbers, ``{group}`` for a name of three or more.
     """
@@ -147,17 +147,16 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
 
     @property
     def space(self) -> float:
-        """Number of instances, measured for three statements;
-        with more statements seeds hardly ever repeat one.
+        """Number of instances, measured for three statements.
+
+        With more statements seeds hardly ever repeat one.
         """
         return 2_000 if self.columns == MIN_STATEMENTS else super().space
 
     # -- assignments: a set of them is a number of 2**statements bits, one for each ----------------
 
     def _with_count(self, about: int) -> list[int]:
-        """Return, for each number, the assignments in which
-        that number of some statements is true.
-        """
+        """Return, for each number, the assignments that make so many of some statements true."""
         if about not in self._by_count:
             cases = [self._every]
             for true in (self._true[k] for k in range(self.columns) if about >> k & 1):
@@ -200,8 +199,9 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return None
 
     def _statement(self, number: int, values: int, dice: Dice) -> Statement:
-        """Draw a statement: a quarter are about one other statement,
-        a quarter about two, half about a group.
+        """Draw a statement.
+
+        A quarter are about one other statement, a quarter about two, half about a group.
 
         It is right if it is to be true. Its wording must not reveal whether it is true. Few pairs
         make "both are true" right, so for two statements the wording is drawn first.
@@ -350,8 +350,9 @@ def _statements(instance: Instance) -> list[Statement]:
 
 
 def _no_contradiction(statements: Sequence[Statement], num_known: int, true: int) -> bool:
-    """Return False if the values of the first ``num_known`` statements settle
-    that one of these values is wrong.
+    """Return False if the first values settle that one of them is wrong.
+
+    These are the values of the first ``num_known`` statements.
 
     The values are given as the set of true statements.
     """
@@ -424,9 +425,7 @@ class SelfReference(FillTask):
         return reduce(operator.and_, conditions)
 
     def facts(self, instance: Any) -> jax.Array:
-        """Return the statements that each one is about,
-        and the numbers of true ones with which it is right.
-        """
+        """Return the statements that each one is about, and the counts with which it is right."""
         numbers = np.arange(self.puzzle.columns + 1, dtype=np.int16)
 
         def statement_facts(about: jax.Array, counts: jax.Array) -> jax.Array:

@@ -1,5 +1,6 @@
-"""rlsuite/Zebra-v0: who lives in which house, from clues,
-as in the puzzle of the zebra (Life International 1962).
+"""rlsuite/Zebra-v0: find out from clues who lives in which house.
+
+The puzzle of the zebra (Life International 1962) is the best-known one of this kind.
 
 There are as many attributes as houses, and each value of an attribute belongs to one house. The
 clues leave one solution, and every clue is needed. ``difficulty`` is the length of a search that
@@ -58,8 +59,10 @@ ATTRIBUTES = (
         "archery", "boxing", "chess", "dancing", "embroidery",
     )),
 )  # fmt: skip
-"""Attribute, the phrase for whoever has a value of it,
-a verb and its object for having it, and the values in the order of their initials.
+"""Attributes with their phrases and values.
+
+Each is the attribute, the phrase for whoever has a value of it, a verb and its object for having
+it, and the values in the order of their initials.
 """
 Clue = tuple[int, int, int]
 """Kind, and two values; value v of attribute a has the number ``a * houses + v``."""
@@ -144,7 +147,8 @@ class ZebraPuzzle(GridPuzzle[Instance]):
             )
 
     def _true(self, clue: Clue, truth: Sequence[Sequence[int]]) -> bool:
-        """Return whether a clue holds;
+        """Return whether a clue holds.
+
         ``truth`` gives the house of each value of each attribute.
         """
         kind, first, second = clue
@@ -222,8 +226,9 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form: values and attributes renamed,
-        the street seen from either side.
+        """Return the least form of the instance.
+
+        Forms rename values and attributes, and see the street from either side.
         """
         clues = _clues(instance)
         return min(
@@ -334,8 +339,9 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         return self.written([dice.shuffled(range(1, self.columns + 1)) for _ in range(self.rows)])
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill cell by cell with the row's first unused value
-        that makes no clue with both values placed false.
+        """Fill cell by cell with the row's first unused value that makes no clue false.
+
+        Only clues with both values placed count.
         """
         n, clues = self.columns, _clues(instance)
         placed: dict[int, int] = {}
@@ -382,8 +388,9 @@ def _bits(flags: Any) -> int:
 
 
 def _compatible(kind: int, x: int, y: int) -> bool:
-    """Return whether a clue allows its first value in house x
-    and its second in house y; for AT, y is its house.
+    """Return whether a clue allows its first value in house x and its second in house y.
+
+    For AT, y is the clue's house.
     """
     if kind in (TOGETHER, AT):
         return x == y
@@ -411,9 +418,7 @@ class Zebra(CellFillTask):
         return self.houses**2 * (AT + 2 * self.houses**2)
 
     def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow values that are not in the row yet,
-        in houses that every clue about them leaves open.
-        """
+        """Allow values that are not in the row yet, in houses that their clues leave open."""
         n, every = self.houses, np.uint8(2**self.houses - 1)
         placed = self._placed(cells)
         first, second, (kind, first_value, second_value) = self._sides(placed, instance)
@@ -436,9 +441,7 @@ class Zebra(CellFillTask):
         return (placed != 0).all() & ((kind == NONE) | (first & for_first != 0)).all()
 
     def _placed(self, cells: jax.Array) -> jax.Array:
-        """Return the house of each value as a set:
-        uint8 ``(values,)``, 0 where it is not placed.
-        """
+        """Return the house of each value as a set, uint8 ``(values,)``; 0 if it is not placed."""
         n = self.houses
         here = np.uint8(1) << np.arange(n, dtype=np.uint8)
         is_there = cells.reshape(n, 1, n) == np.arange(1, n + 1, dtype=np.int8)[:, None]
@@ -447,8 +450,9 @@ class Zebra(CellFillTask):
     def _sides(
         self, placed: jax.Array, instance: Any
     ) -> tuple[jax.Array, jax.Array, tuple[jax.Array, ...]]:
-        """Return for each clue the houses of its first and second value
-        as sets (0: not placed), and its three numbers.
+        """Return for each clue the houses of its two values as sets, and its three numbers.
+
+        A set is 0 if the value is not placed.
         """
         kind, first_value, second_value = (instance.clues[:, column] for column in range(3))
         values = np.arange(self.houses**2, dtype=np.int8)
@@ -461,9 +465,7 @@ class Zebra(CellFillTask):
     def _open(
         self, kind: jax.Array, first: jax.Array, second: jax.Array, second_value: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """Return the houses that each clue leaves to its first
-        and to its second value, given the other one's house.
-        """
+        """Return the houses that each clue leaves to either value, given the other's house."""
         every = np.uint8(2**self.houses - 1)
         x, y = (jnp.where(side == 0, every, side) for side in (first, second))
         below = jnp.where(second == 0, np.uint8(every >> 1), second - np.uint8(1))

@@ -1,5 +1,4 @@
-"""rlsuite/CarPainting-v0: reorder a line of cars a little,
-so that a paint shop seldom changes colours.
+"""rlsuite/CarPainting-v0: reorder cars a little, so that a paint shop seldom changes colours.
 
 Each car may leave its place by at most three places, as a buffer before a paint shop allows
 (Epping, Hochstattler & Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed
@@ -54,8 +53,9 @@ MAX_CARS = 28
 _PAINTS = ("#56b4e9", "#e69f00", "#009e73")
 _WINDOW = 2 * REACH + 1
 Chooser = Callable[[list[int], int], int]
-"""Function of the cars that may stand at a place and of the car before it (-1 if there is none);
-it returns one of the former.
+"""Function that returns one of the cars that may stand at a place.
+
+Its arguments are these cars, and the car before the place (-1 if there is none).
 """
 
 
@@ -158,8 +158,9 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return len(COLOURS) ** self.count / 12
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the lesser of the line and its reverse,
-        each with colours renamed in order of first occurrence.
+        """Return the lesser of the line and its reverse.
+
+        In each, colours are renamed in order of first occurrence.
         """
         return self._form(instance.colours.tolist())
 
@@ -233,8 +234,9 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return self.written(self._placed(lambda options, last: dice.choice(options)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Put into each place the foremost car of the last colour,
-        or the foremost of all if there is none.
+        """Put into each place the foremost car of the last colour.
+
+        If there is none, put the foremost car of all.
         """
         return self.written(self._greedy(instance.colours.tolist()))
 
@@ -397,8 +399,9 @@ class CarPainting(PuzzleTask[LineState]):
         return {"success": success, "changes": state.changes}
 
     def action_mask(self, state: LineState, params: Params) -> jax.Array:
-        """Return the remaining cars that are near enough,
-        bool ``(7,)``; only the foremost one if it must go now.
+        """Return the remaining cars that are near enough, bool ``(7,)``.
+
+        If the foremost one must go now, it is the only one.
         """
         window = state.cars_left << REACH >> state.position.astype(jnp.uint32)
         window = jnp.where(window & 1 == 1, np.uint32(1), window)

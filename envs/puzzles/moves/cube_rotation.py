@@ -1,5 +1,4 @@
-"""rlsuite/CubeRotation-v0: a cube with coloured sides is turned;
-find a colour, or turn the cube back.
+"""rlsuite/CubeRotation-v0: a cube with coloured sides is turned; find a colour, or turn it back.
 
 ``difficulty`` is the number of turns. One-shot, the question is the colour on a named side after
 the turns. Interactively, the player turns the cube back by quarter turns: see
@@ -133,8 +132,9 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form of the turns and the side under all views;
-        colours are only names.
+        """Return the least form of the turns and the side under all views.
+
+        Colours are only names.
         """
         form = instance.turns.tobytes() + bytes((6 + int(instance.side),))
         return min([form.translate(view) for view in _VIEWS[form[0]]])

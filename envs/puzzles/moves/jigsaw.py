@@ -64,8 +64,9 @@ A picture whose patches take more trials to tell apart is too plain.
 """
 
 Borders = tuple[bytes, bytes, bytes, bytes]
-"""Colours of a patch along its top and bottom from the left,
-and along its left and right from the top.
+"""Colours of a patch along its four edges: top, bottom, left and right.
+
+Top and bottom are read from the left, left and right from the top.
 """
 
 
@@ -73,9 +74,7 @@ class Instance(NamedTuple):
     """A picture, and the places of its patches."""
 
     patches: np.ndarray
-    """int8 ``(n**2, 12, 12)``: colours of the patches
-    by the place in which they belong, in reading order.
-    """
+    """int8 ``(n**2, 12, 12)``: colours of the patches, in reading order of where they belong."""
     cells: np.ndarray
     """int8 ``(n**2,)``: the patch that lies in each place."""
     shortest: np.int16
@@ -226,8 +225,9 @@ class JigsawPuzzle(Puzzle[Instance]):
         return _written(dice.shuffled(range(self.cells)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill the places in order with the first unused patch that fits,
-        or else with the first unused one.
+        """Fill the places in order with the first unused patch that fits.
+
+        If none fits, take the first unused one.
 
         A patch fits on the outside if it agrees with no other patch there.
         """

@@ -1,5 +1,7 @@
-"""Pictures drawn at random in eight colours: bands of a smooth field that repeat like the pattern
-of a wallpaper, with discs, frames and lines on it.
+"""Random pictures in eight colours.
+
+They are bands of a smooth field that repeat like the pattern of a wallpaper, with discs, frames and
+lines on it.
 
 All numbers are whole, so that a picture is the same on every machine. A colour is three bits, one
 for each of red, green and blue light: 0 is black, 1 red, 2 green, 4 blue, 7 white.
@@ -26,8 +28,9 @@ _SHAPES = 3
 
 
 def painted(dice: Dice, repeats: int, period: int) -> np.ndarray:
-    """Return a picture with a pattern that repeats downward
-    and to the right, except for the shapes on it.
+    """Return a picture with a pattern that repeats downward and to the right.
+
+    The shapes on it do not repeat.
 
     Args:
         dice: source of the draws.

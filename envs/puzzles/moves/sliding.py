@@ -1,5 +1,4 @@
-"""rlsuite/EightPuzzle-v0 and rlsuite/FifteenPuzzle-v0:
-slide tiles into a hole until they are in order.
+"""rlsuite/EightPuzzle-v0 and rlsuite/FifteenPuzzle-v0: slide tiles into a hole to order them.
 
 ``difficulty`` is the number of moves of a shortest solution. See :mod:`.tiles` for actions,
 observations and rewards: an action is the direction in which the hole moves, and the mask forbids
@@ -76,8 +75,9 @@ class SlidingPuzzle(RearrangementPuzzle):
         return np.concatenate(moved_boards)
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """Return the two symmetries that keep the hole's corner:
-        identity, and reflection in the falling diagonal.
+        """Return the two symmetries that keep the hole's corner.
+
+        They are the identity and the reflection in the falling diagonal.
         """
         board = np.arange(self.cells).reshape(self.side, self.side)
         return board.ravel().tolist(), board.T.ravel().tolist()

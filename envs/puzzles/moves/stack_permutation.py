@@ -1,5 +1,4 @@
-"""rlsuite/StackPermutation-v0: let 1, 2, 3,
-... pass through a stack so that they come out in a given order.
+"""rlsuite/StackPermutation-v0: let 1, 2, 3, ... leave a stack in a given order.
 
 ``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order
 is possible exactly if no three of its numbers, wherever they stand, go high, low, middle (Knuth,
@@ -47,8 +46,9 @@ MAX_COUNT = 24
 OPERATIONS = ("push", "pop")
 IMPOSSIBLE = "impossible"
 HIDDEN = 10
-"""Least number of numbers from which adjacent numbers alone do
-not show that an order is impossible.
+"""Least count of numbers from which on impossible orders are hidden.
+
+In such an order, adjacent numbers alone do not show that it is impossible.
 """
 PUSH, POP = 0, 1
 
@@ -222,9 +222,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         return float(len(operations(instance.order.tolist())[0]))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Answer ``impossible`` half of the time,
-        otherwise operations at random that can be made.
-        """
+        """Answer ``impossible`` half of the time, otherwise possible operations at random."""
         if dice.below(2):
             return IMPOSSIBLE
         steps: list[int] = []
@@ -452,8 +450,9 @@ class StackPermutation(PuzzleTask[StackState]):
         )
 
     def draw(self, state: StackState, params: Params) -> np.ndarray:
-        """Draw the order above, with the part that came out in blue,
-        and the stack below, with its top on the right.
+        """Draw the order above and the stack below.
+
+        The part that came out is blue, and the stack has its top on the right.
         """
         board = Board(2, self.count, self.picture_shape)
         popped, stack = int(state.popped), self._stack(state)

@@ -81,8 +81,9 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         self.cells = self.side**2
         self.goal = bytes(range(self.cells))
         self.distance = self._distances()
-        """int32 ``(cells, cells)``: distance of a tile (row)
-        from its own cell when it lies in another cell (column).
+        """int32 ``(cells, cells)``: distance of a tile (row) from its own cell.
+
+        The column is the cell in which it lies.
         """
         self._apart = self.distance.tolist()
 
@@ -90,8 +91,9 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
     @abc.abstractmethod
     def expanded(self, boards: np.ndarray) -> np.ndarray:
-        """Return all results of one move on some arrangements,
-        uint8 ``(count, cells)``, in any order.
+        """Return all results of one move on some arrangements, uint8 ``(count, cells)``.
+
+        They may be in any order.
         """
 
     @abc.abstractmethod
@@ -99,8 +101,9 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         """State what a move is, and how it is written."""
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """Return the renumberings of the cells that keep moves and goal:
-        for each cell, the cell that goes there.
+        """Return the renumberings of the cells that keep moves and goal.
+
+        Each holds, for each cell, the cell that goes there.
         """
         return square_symmetries(self.side)
 
@@ -112,9 +115,11 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
     @property
     def space(self) -> float:
-        """Number of puzzles at this tier, disguises counted once: the mean, over the symmetries, of
-        the number of arrangements that each leaves as they are (Burnside's lemma). Beyond the
-        levels of the breadth-first search, the tests have counted it.
+        """Number of puzzles at this tier, disguises counted once.
+
+        It is the mean, over the symmetries, of the number of arrangements that each leaves as they
+        are (Burnside's lemma). Beyond the levels of the breadth-first search it is a number that
+        the tests have counted.
         """
         levels, symmetries = _levels(type(self)), _renumberings(type(self))
         if self.tier >= len(levels):
@@ -149,8 +154,9 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         return Instance(np.frombuffer(position, np.int8), np.int16(length))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form under the symmetries of the board;
-        tiles are renumbered with their cells.
+        """Return the least form under the symmetries of the board.
+
+        Tiles are renumbered with their cells.
         """
         tiles = instance.cells.tolist()
         return smallest_form(
@@ -256,8 +262,9 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
 @cache
 def _levels(puzzle_class: type[RearrangementPuzzle]) -> list[np.ndarray]:
-    """Return arrangements by their distance from the goal:
-    uint8 ``(count, cells)`` each, in a fixed order.
+    """Return arrangements by their distance from the goal, uint8 ``(count, cells)`` each.
+
+    Their order is fixed.
     """
     puzzle = puzzle_class(2)
     weights = np.uint64(16) ** np.arange(puzzle.cells, dtype=np.uint64)
@@ -440,8 +447,9 @@ class PermutingPuzzle(RearrangementPuzzle):
     @classmethod
     @abc.abstractmethod
     def sources(cls) -> dict[str, np.ndarray]:
-        """Return for each move, by its name,
-        the cell from which each cell's tile comes, ``(side, side)``.
+        """Return for each move the cell that each cell's tile comes from, ``(side, side)``.
+
+        The keys are the names of the moves.
         """
 
     def __init__(self, tier: float) -> None:
@@ -487,8 +495,9 @@ class PermutingTask(RearrangementTask):
 
 
 def _beside(grid: Any, of: Any) -> list[Any]:
-    """Return the grid, and the tiles left of, right of,
-    above and below each cell; ``of`` is NumPy or JAX's.
+    """Return the grid, and the tiles left of, right of, above and below each cell.
+
+    ``of`` is NumPy or JAX's.
     """
     return [
         grid,

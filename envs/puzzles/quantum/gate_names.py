@@ -16,8 +16,9 @@ WORDS = {
 
 
 def gates_named(gates: Iterable[str]) -> tuple[Component, ...]:
-    """Return the actions that apply one gate each,
-    in order; digits at the end of a name are qubits.
+    """Return the actions that apply one gate each, in order.
+
+    Digits at the end of a name are qubits.
     """
     return singles({gate: _meaning(gate) for gate in gates})
 

@@ -1,5 +1,6 @@
-"""Puzzles of quantum-gate compilation:
-come near enough to a given unitary by few gates of a universal set.
+"""Puzzles of quantum-gate compilation: approximate a given unitary by few gates.
+
+The gates belong to a universal set.
 
 The distance of two unitaries on n qubits is sqrt(1 - |tr(U^+ V)| / 2**n), which a global phase does
 not change (Fowler 2011, arXiv:quant-ph/0411206). Breadth-first search in exact arithmetic
@@ -63,8 +64,9 @@ class Circuits(NamedTuple):
     words: list[tuple[int, ...]]
     """Gates of each circuit, in the order in which they are applied."""
     begins: list[int]
-    """Index of the first circuit with each number of gates,
-    from 0 on; at the end the number of circuits.
+    """Index of the first circuit with each number of gates, from 0 on.
+
+    The number of circuits stands at the end.
     """
 
 
@@ -110,8 +112,9 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     @abc.abstractmethod
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """Return the distance of each circuit from a target,
-        float64; the same to the bit on every machine.
+        """Return the distance of each circuit from a target, float64.
+
+        It is the same to the bit on every computer.
         """
 
     @abc.abstractmethod
@@ -184,9 +187,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return self._written(self.plan(instance))
 
     def difficulty(self, instance: Instance) -> float:
-        """Return log2 of the number of known unitaries divided
-        by the number of those near enough.
-        """
+        """Return log2 of the number of known unitaries divided by that of those near enough."""
         return math.log2(len(self.circuits.words) / len(self._near(instance)))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
@@ -199,8 +200,9 @@ class SynthesisPuzzle(Puzzle[Instance]):
         return self._written(gates)
 
     def heuristic(self, instance: Instance) -> str:
-        """Choose the gate that leads nearest,
-        until the target is near enough or no gate is left.
+        """Choose the gate that leads nearest, until the target is near enough.
+
+        No more gates are chosen than are left.
         """
         gates: list[int] = []
         while len(gates) < self.gates:
@@ -237,8 +239,9 @@ def entries_as_text(unitary: np.ndarray) -> str:
 
 
 class SynthesisState(Protocol):
-    """The state of a task: the unitary that is left to make,
-    in the puzzle's own coordinates, and ``used``.
+    """The state of a task: the unitary that is left to make, and ``used``.
+
+    The unitary is in the puzzle's own coordinates.
     """
 
     @property

@@ -36,9 +36,10 @@ _CONJUGATED = (0, 1, 4, 5, 2, 3, 6, 7)
 """Index of the complex conjugate of each gate."""
 
 Tableau = tuple[int, int, int, int, int]
-"""Four Pauli products with signs. Bit k of each entry belongs to the image of the k-th of X1, Z1,
-X2, Z2: it has an X on qubit 1, a Z on qubit 1 (with the X: a Y), an X on qubit 2, a Z on qubit 2, a
-minus.
+"""Four Pauli products with signs.
+
+Bit k of each entry belongs to the image of the k-th of X1, Z1, X2, Z2. The entries tell whether it
+has an X on qubit 1, a Z on qubit 1 (with the X: a Y), an X on qubit 2, a Z on qubit 2, and a minus.
 """
 
 UNIT: Tableau = (1, 2, 4, 8, 0)
@@ -109,8 +110,9 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         return Instance(tableau, np.int16(number), np.int16(self.tier))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form over both numberings
-        of the qubits and both signs of the imaginary unit.
+        """Return the least form over all symmetries.
+
+        These are both numberings of the qubits and both signs of the imaginary unit.
         """
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         conjugated = minus ^ (x1 & z1) ^ (x2 & z2)
@@ -226,8 +228,9 @@ class QuantumGates(UndoTask):
         return "everything is undone"
 
     def draw(self, state: GroupState, params: Params) -> np.ndarray:
-        """Draw a row for each of X1, Z1, X2, Z2:
-        its sign and its letter on each qubit; grey marks unchanged ones.
+        """Draw a row for each of X1, Z1, X2, Z2.
+
+        It shows its sign and its letter on each qubit; grey marks unchanged ones.
         """
         board = Board(4, 4, self.picture_shape)
         lines = tableau_text(self.group.elements[int(state.element)]).split("\n")

@@ -1,5 +1,4 @@
-"""rlsuite/QuantumSynthesis-v0: come near enough
-to a given one-qubit gate by few gates of the Clifford+T set.
+"""rlsuite/QuantumSynthesis-v0: approximate a given one-qubit gate by few gates of Clifford+T.
 
 See :mod:`.gate_synthesis` for the rules and the interactive form. Up to phase, a circuit is a
 rotation of the Bloch sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k;
@@ -100,8 +99,9 @@ def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
 
 @cache
 def circuits(max_gates: int) -> Circuits:
-    """Return all circuits of up to so many gates,
-    by breadth-first search; float64 quaternions ``(circuits, 4)``.
+    """Return all circuits of up to so many gates, float64 quaternions ``(circuits, 4)``.
+
+    A breadth-first search finds them.
     """
     rotations = {_IDENTITY}
     level: list[tuple[Rotation, Quaternion, tuple[int, ...]]] = [
@@ -125,8 +125,9 @@ def circuits(max_gates: int) -> Circuits:
 
 
 class QuantumSynthesisPuzzle(SynthesisPuzzle):
-    """Puzzle whose targets are quaternions in units of 10**-6,
-    int32 ``(4,)``, of length 1 up to rounding.
+    """Puzzle whose targets are quaternions in units of 10**-6, int32 ``(4,)``.
+
+    Their length is 1 up to rounding.
     """
 
     name = "QuantumSynthesis"
@@ -151,8 +152,9 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         return _rounded(_haar(dice))
 
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """Compute the distances term by term,
-        because products of matrices are rounded in an order that depends on the machine.
+        """Compute the distances term by term.
+
+        Products of matrices are rounded in an order that depends on the computer.
         """
         terms = self.circuits.unitaries * target
         overlaps = np.abs(terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]) / math.hypot(
@@ -175,8 +177,9 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         return math.sqrt(max(1 - overlap, 0.0))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form up to sign, complex conjugation and inversion,
-        which turn circuits into circuits.
+        """Return the least form up to sign, complex conjugation and inversion.
+
+        These turn circuits into circuits.
         """
         w, x, y, z = instance.target.tolist()
         forms = ((w, x, y, z), (w, -x, y, -z), (w, -x, -y, -z), (w, x, -y, z))
@@ -195,8 +198,9 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
 
 
 def _haar(dice: Dice) -> np.ndarray:
-    """Return a point of the 3-sphere: uniform in the ball
-    without a small inner ball, then scaled.
+    """Return a uniform point of the 3-sphere.
+
+    It is uniform in the ball without a small inner ball, then scaled.
     """
     while True:
         point = [dice.between(-UNIT, UNIT) for _ in range(4)]
@@ -224,8 +228,9 @@ def quaternion_text(quaternion: Sequence[float] | np.ndarray) -> str:
 
 
 class QuaternionLeft(NamedTuple):
-    """The unitary that is left to make:
-    the target times the inverse of the circuit, as a quaternion.
+    """The unitary that is left to make, as a quaternion.
+
+    It is the target times the inverse of the circuit.
     """
 
     w: jax.Array

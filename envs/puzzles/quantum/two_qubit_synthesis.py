@@ -1,5 +1,4 @@
-"""rlsuite/TwoQubitSynthesis-v0: come near enough
-to a given two-qubit gate by few gates of the Clifford+T set.
+"""rlsuite/TwoQubitSynthesis-v0: approximate a given two-qubit gate by few gates of Clifford+T.
 
 See :mod:`.gate_synthesis` for the rules and the interactive form. The entries of a circuit's
 unitary are integer combinations of 1, w, w**2 and w**3 over a power of sqrt(2), where w = exp(i
@@ -42,8 +41,9 @@ UNIT = 10**6
 _STREWN = 2
 """Number of rotations in a target that is no product of few gates."""
 _STEPS, _MOST_STEPS = 1000, 198
-"""A rotation's angle is 4 atan(n / steps) with a whole number n up
-to this limit; tan(pi/16) is about 0.1989.
+"""Steps and largest number of steps of a rotation's angle, ``4 atan(n / steps)``.
+
+The whole number n is at most the second number; tan(pi/16) is about 0.1989.
 """
 
 _OMEGAS = np.stack(
@@ -52,12 +52,14 @@ _OMEGAS = np.stack(
         for power in range(8)
     ]
 )
-"""Matrices that multiply by w**n: each acts from the right
-on a row of coefficients of 1, w, w**2 and w**3.
+"""Matrices that multiply by w**n.
+
+Each acts from the right on a row of coefficients of 1, w, w**2 and w**3.
 """
 _HALVES = np.array([[1, 0], [0, 1 + 1j], [1j, 0], [0, 1j - 1]])
-"""Matrix that turns an entry's coefficients into two Gaussian integers p and q:
-the entry is p + q sqrt(1/2).
+"""Matrix that turns an entry's coefficients into two Gaussian integers p and q.
+
+The entry is p + q sqrt(1/2).
 """
 _HALF = math.sqrt(0.5)
 
@@ -71,8 +73,9 @@ def _diagonal(first: np.ndarray, second: np.ndarray, qubit: int) -> np.ndarray:
 
 
 def _turn(name: str) -> np.ndarray:
-    """Return the matrix by which a gate, multiplied from the right,
-    changes a row's columns and coefficients, int64 ``(16, 16)``.
+    """Return the matrix that changes a row's columns and coefficients, int64 ``(16, 16)``.
+
+    It stands for a gate that is multiplied from the right.
     """
     identity_2 = _OMEGAS[0]
     if name.startswith("CNOT"):
@@ -104,8 +107,9 @@ _BACK = np.stack([(inverse.real, inverse.imag) for inverse in _INVERSES])
 
 
 def product(turns: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the integers of a product, int64 ``(4, 16)``:
-    the coefficients of each column of a row.
+    """Return the integers of a product, int64 ``(4, 16)``.
+
+    They are the coefficients of each column of a row.
 
     The gate that is applied first comes last.
     """
@@ -116,8 +120,9 @@ def product(turns: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def normal(unitaries: np.ndarray) -> np.ndarray:
-    """Divide integers ``(n, 4, 16)`` by sqrt(2) as often as possible,
-    and choose one of the eight phases.
+    """Divide integers ``(n, 4, 16)`` by sqrt(2) as often as possible, and choose a phase.
+
+    There are eight phases.
 
     In the chosen phase the first entry other than 0 has the greatest coefficients, compared one by
     one.
@@ -172,9 +177,7 @@ def _halves(unitaries: np.ndarray) -> np.ndarray:
 
 @cache
 def _sizes(max_gates: int) -> np.ndarray:
-    """Return the number by which the integers of each circuit are divided,
-    float64 ``(circuits,)``.
-    """
+    """Return the divisor of the integers of each circuit, float64 ``(circuits,)``."""
     return _size(circuits(max_gates).unitaries)
 
 
@@ -196,8 +199,9 @@ def _gaps(halves: np.ndarray, sizes: np.ndarray, target: np.ndarray) -> np.ndarr
 
 
 class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
-    """Puzzle whose targets have determinant 1, in units of 10**-6:
-    int32 ``(2, 4, 4)``, the real and the imaginary parts.
+    """Puzzle whose targets have determinant 1, in units of 10**-6.
+
+    They are int32 ``(2, 4, 4)``, the real and the imaginary parts.
     """
 
     name = "TwoQubitSynthesis"
@@ -259,8 +263,9 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         return float(_gaps(halves, _size(halves), instance.target)[0])
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form up to the four phases that leave the determinant 1; renumbered
-        qubits, complex conjugation and transposition make circuits of circuits.
+        """Return the least form up to the four phases that leave the determinant 1.
+
+        Renumbering the qubits, complex conjugation and transposition make circuits of circuits.
         """
         target, swap = instance.target.astype("<i4"), np.array([0, 2, 1, 3])
         forms = [

@@ -21,8 +21,9 @@ def random_graph(dice: Dice, vertices: int, edges: int) -> list[int]:
 
 
 def swap_edges(graph: Graph, dice: Dice) -> list[int]:
-    """Return the graph after two of its edges, a-b and c-d,
-    have become a-d and c-b; every degree stays.
+    """Return the graph after two of its edges, a-b and c-d, have become a-d and c-b.
+
+    Every degree stays.
 
     The pair is drawn at random. If the new edges are loops or not new, the graph stays as it is.
     """
@@ -47,8 +48,9 @@ def members(bits: int) -> Iterator[int]:
 
 
 def reachable(graph: Graph, start: int, within: int) -> int:
-    """Return the vertices that can be reached from those
-    of ``start`` through those of ``within``; both are sets.
+    """Return the vertices that can be reached from ``start`` through ``within``.
+
+    Both are sets of vertices.
     """
     visited = rim = start & within
     while rim:
@@ -61,8 +63,9 @@ def reachable(graph: Graph, start: int, within: int) -> int:
 
 
 def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
-    """Return a cycle through every vertex, from vertex 0,
-    by depth-first search; vertices with fewest ways on come first.
+    """Return a cycle through every vertex, from vertex 0, by depth-first search.
+
+    Vertices with the fewest ways on come first.
 
     A branch is left as soon as an unvisited vertex has too few ways in and out (two, or one and
     back to the start; the latter for one vertex only, the last), or unvisited vertices cannot all
@@ -98,8 +101,9 @@ def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
 
 
 def hamiltonian_path(graph: Graph) -> tuple[list[int] | None, int]:
-    """Return a path through every vertex:
-    a cycle of the graph with one more vertex that is next to all others.
+    """Return a path through every vertex.
+
+    It is a cycle of the graph with one more vertex that is next to all others.
 
     The result has the form of that of :func:`hamiltonian_cycle`.
     """
@@ -110,8 +114,9 @@ def hamiltonian_path(graph: Graph) -> tuple[list[int] | None, int]:
 
 
 def canonical_graph(graph: Graph) -> bytes:
-    """Return the same bytes for graphs that differ only
-    by the names of their vertices, and for no others.
+    """Return the same bytes for graphs that differ only by the names of their vertices.
+
+    Other graphs have other bytes.
 
     Vertices are distinguished by their neighbours' kinds until that ends; among those that are
     still alike, each is tried as the first (McKay 1981, without its shortcuts for symmetric

@@ -110,9 +110,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return reachable(graph, 1, everything) == everything
 
     def search(self, graph: Sequence[int]) -> tuple[list[int] | None, int]:
-        """Return a solution, if there is one,
-        and the number of vertices that the search entered.
-        """
+        """Return a solution, or None, and the number of vertices that the search entered."""
         return (hamiltonian_cycle if self.closed else hamiltonian_path)(graph)
 
     def canonical(self, instance: Instance) -> bytes:
@@ -164,8 +162,9 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return (NONE,)
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Check that every vertex is visited once and every step is an edge;
-        for ``none``, ask the search.
+        """Check that every vertex is visited once and every step is an edge.
+
+        For ``none``, ask the search.
         """
         graph, n = instance.neighbours.tolist(), self.count
         if answer == NONE:
@@ -202,8 +201,9 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return NONE if dice.below(2) else self.written(dice.shuffled(range(self.count)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Start at a vertex of least degree and go to the neighbour
-        with the fewest unvisited ones (Warnsdorff 1823).
+        """Go from a vertex of least degree to the neighbour with the fewest unvisited ones.
+
+        This is repeated at every vertex (Warnsdorff 1823).
 
         Answer ``none`` if the route ends early or cannot be closed.
         """
@@ -242,8 +242,7 @@ class HamiltonianCyclePuzzle(HamiltonianPuzzle):
     closed, density = True, 13
 
     def _of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
-        """Draw degrees for which both kinds of graphs are found,
-        and return a graph of this kind with them.
+        """Return a graph of this kind with degrees for which both kinds of graphs are found.
 
         So the degrees of both kinds have the same distribution.
         """
@@ -260,8 +259,10 @@ class HamiltonianCyclePuzzle(HamiltonianPuzzle):
                 graph = swap_edges(graph, dice)
 
     def _plausible(self, graph: Sequence[int]) -> bool:
-        """Return whether degrees allow a cycle,
-        no vertex has three neighbours of degree two, and it is connected.
+        """Return whether the graph passes quick checks for a cycle.
+
+        Degrees allow a cycle, no vertex has three neighbours of degree two, and the graph is
+        connected.
         """
         narrow = sum(1 << vertex for vertex, bits in enumerate(graph) if bits.bit_count() == 2)
         return super()._plausible(graph) and all((bits & narrow).bit_count() < 3 for bits in graph)
@@ -396,8 +397,9 @@ class HamiltonianPath(PuzzleTask[PathState]):
         return {"success": self._solved(state, params), "visited": visited}
 
     def action_mask(self, state: PathState, params: Params) -> jax.Array:
-        """Return the unvisited neighbours of the last vertex;
-        at first all vertices, bool ``(n,)``.
+        """Return the unvisited neighbours of the last vertex, bool ``(n,)``.
+
+        At first these are all vertices.
         """
         return (state.ahead >> self._vertices) & 1 == 1
 

@@ -98,8 +98,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         self._symmetries = [
             (np.argsort(order).tolist(), self._turned_roads(order)) for order in symmetries
         ]
-        """New number of each place, and the indices from
-        which the turned map takes its roads, for each symmetry.
+        """New number of each place, and the roads of the turned map, for each symmetry.
+
+        The roads are given by the indices from which the turned map takes them.
         """
 
     def _neighbours(self, place: int) -> list[int | None]:
@@ -122,8 +123,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return exits
 
     def _road(self, place: int, neighbour: int) -> int:
-        """Return the index of the road between neighbours:
-        first all roads to the right, then all roads down.
+        """Return the index of the road between neighbours.
+
+        All roads to the right come first, then all roads down.
         """
         first = min(place, neighbour)
         is_vertical = abs(place - neighbour) != 1
@@ -146,8 +148,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return np.array(roads)
 
     def random_maps(self, dice: Dice) -> Iterator[tuple[Roads, list[int]]]:
-        """Yield a random map and goal with one start after another,
-        in random order, and all distances to the goal.
+        """Yield a random map and goal with one start after another, and all distances to the goal.
+
+        The starts are in random order.
         """
         lengths = self._spanning_tree(dice)
         for road in self._roads:
@@ -211,8 +214,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return distances
 
     def canonical(self, instance: AnyInstance) -> bytes:
-        """Return the least of the eight rotations and reflections
-        of the map, start and goal with it.
+        """Return the least of the eight rotations and reflections of the map.
+
+        Start and goal turn with it.
         """
         roads: Any = instance
         start, goal = self.start(instance), self.goal(instance)
@@ -378,8 +382,9 @@ class RouteTask(PuzzleTask[State], Generic[State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return progress, plus 1 on arrival,
-        minus the price of the road (of a shortest one if none is taken).
+        """Return progress, plus 1 on arrival, minus the price of the road.
+
+        If no road is taken, the price is that of a shortest one.
         """
         before = self.distance_left(state.place, params)
         after = self.distance_left(next_state.place, params)
@@ -410,8 +415,9 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         return self.around(params.instance.right, params.instance.down, state.place)
 
     def around(self, right: jax.Array, down: jax.Array, place: jax.Array) -> jax.Array:
-        """Return the numbers of the four roads at one place,
-        int32, given those of all roads to the right and down.
+        """Return the numbers of the four roads at one place, int32.
+
+        ``right`` and ``down`` are those of all roads.
         """
         # Indices below 0 count from the end: from the last row no road leads down, and none to the
         # right from its end.

@@ -91,8 +91,9 @@ class MazePuzzle(RoutePuzzle[Instance]):
         return self.write_map(walls, {self.start(instance): "S", self.goal(instance): "G"})
 
     def write_map(self, passages: bytes, names: dict[int, str]) -> str:
-        """Return a map with names of rooms, then the passages right and down:
-        0 for a wall, 1 for none, then marks.
+        """Return a map with names of rooms and the passages.
+
+        ``passages`` are those to the right, then those down: 0 for a wall, 1 for none, then marks.
         """
         side, lines = self.side, ["+" + "---+" * self.side]
         right, down = passages[: self.places], passages[self.places :]
@@ -202,8 +203,9 @@ class Maze(RouteTask[MazeState]):
         )
 
     def draw(self, state: MazeState, params: Params) -> np.ndarray:
-        """Draw the map: goal green, player's room a blue dot,
-        marked passages grey, dark from the second time on.
+        """Draw the map with the goal green and the player's room as a blue dot.
+
+        Marked passages are grey, and dark from the second time on.
         """
         side, maze = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)

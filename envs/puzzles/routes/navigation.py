@@ -208,8 +208,9 @@ class Navigation(RouteTask[TravelState]):
         )
 
     def draw(self, state: TravelState, params: Params) -> np.ndarray:
-        """Draw places as dots and roads as lines with their lengths;
-        the goal is green, the player's place blue.
+        """Draw places as dots and roads as lines with their lengths.
+
+        The goal is green, and the player's place blue.
         """
         side, roads = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)

@@ -14,8 +14,9 @@ _LARGEST, _SMALLEST = 16, 8
 
 
 def with_caption(picture: np.ndarray, text: str, shape: tuple[int, int, int]) -> np.ndarray:
-    """Return a picture with text at its right,
-    in letters as large as have room, uint8 of ``shape``.
+    """Return a picture with text at its right, uint8 of ``shape``.
+
+    The letters are as large as have room.
 
     Args:
         picture: uint8 ``(height, width, 3)``, no larger than ``shape``.

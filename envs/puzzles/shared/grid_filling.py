@@ -1,5 +1,4 @@
-"""Puzzles in which a grid with some given cells is filled in,
-one symbol into each of the other cells.
+"""Puzzles in which a grid with some given cells is filled in, one symbol a cell.
 
 One-shot, the answer is the whole grid. Interactively, one cell is filled a step:
 
@@ -161,8 +160,9 @@ class GridPuzzle(Puzzle[Instance]):
         return wrong(reason) if reason else RIGHT
 
     def sound(self, instance: Instance, cells: bytes) -> bool:
-        """Return whether a quick check shows that a full grid,
-        cells in reading order, breaks no rule. If not, :meth:`broken` decides.
+        """Return whether a quick check shows that a full grid breaks no rule.
+
+        Cells are in reading order. If not, :meth:`broken` decides.
         """
         return False
 
@@ -189,8 +189,9 @@ class GridPuzzle(Puzzle[Instance]):
         return "".join(self.symbols)
 
     def _keeps_clues(self, givens: bytes, cells: bytes) -> bool:
-        """Return whether a quick check shows that givens are kept
-        and other cells hold fillable symbols.
+        """Return whether a quick check shows that givens are kept and other cells are filled.
+
+        Other cells must hold fillable symbols.
         """
         return self.fillable == len(self.symbols) and _agree(givens, cells)
 
@@ -231,8 +232,9 @@ class GridPuzzle(Puzzle[Instance]):
         return ["\n".join([line.rstrip()] * self.rows) for line in lines]
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
-        """Return the share of the cells to fill that agree
-        with the solution, or 0 if a given was changed.
+        """Return the share of the cells to fill that agree with the solution.
+
+        It is 0 if a given was changed.
         """
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
         cells, solution = self.read(answer), self.read(best)
@@ -282,8 +284,9 @@ class GridState(NamedTuple):
 
 
 def either(first: jax.Array, second: jax.Array) -> jax.Array:
-    """Return which of two symbols each cell allows,
-    bool ``(cells, 2)``, given one array for each symbol.
+    """Return which of two symbols each cell allows, bool ``(cells, 2)``.
+
+    There is one argument for each symbol.
     """
 
     def alternating(first: jax.Array, second: jax.Array) -> jax.Array:
@@ -349,8 +352,9 @@ class FillTask(PuzzleTask[GridState]):
 
     @abc.abstractmethod
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return the symbols allowed in each empty cell,
-        as far as the other cells show: bool ``(cells * fillable,)``.
+        """Return the symbols allowed in each empty cell, bool ``(cells * fillable,)``.
+
+        They are those that the other cells do not rule out.
         """
 
     @abc.abstractmethod
@@ -442,8 +446,9 @@ class FillTask(PuzzleTask[GridState]):
         return {"success": self._success(state, params), "filled": filled}
 
     def action_mask(self, state: GridState, params: Params) -> jax.Array:
-        """Return the symbols that break no visible rule in each empty cell,
-        bool ``(cells * fillable,)``.
+        """Return the symbols that break no visible rule in each empty cell.
+
+        They are bool ``(cells * fillable,)``.
         """
         return computed_once(self.mask)(state.cells, params.instance)
 

@@ -51,8 +51,9 @@ class Group(Generic[Element]):
         """Number of each element, in the order of their distances."""
         self.elements = [unit]
         self.away = [0]
-        """Number of steps from each element to the unit,
-        or back, because generators come with their inverses.
+        """Number of steps from each element to the unit, or back.
+
+        Both numbers are equal because generators come with their inverses.
         """
         self.following: list[list[int]] = []
         """Product of each element with each generator."""

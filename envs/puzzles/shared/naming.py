@@ -1,5 +1,6 @@
-"""Canonical names for the things of a puzzle whose names do not matter,
-such as people or predicates.
+"""Canonical names for the things of a puzzle whose names do not matter.
+
+Such things are people or predicates, for example.
 """
 
 from __future__ import annotations

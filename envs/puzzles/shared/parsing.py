@@ -72,8 +72,9 @@ def grid(text: str, rows: int, columns: int, symbols: str) -> list[list[int]]:
 
 
 def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> bytes:
-    """Read rows on lines of their own, symbols separated by single spaces;
-    return the number of each, row by row.
+    """Return the number of each symbol of a grid, row by row.
+
+    Rows stand on lines of their own, symbols separated by single spaces.
 
     Args:
         text: as written; lines may end with spaces.
@@ -159,8 +160,9 @@ def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:
 
 @cache
 def _layout(rows: int, columns: int, symbols: str, first: int) -> tuple[str, bytes]:
-    """Return the separators between the symbols of a grid,
-    and the table that translates symbols to their numbers.
+    """Return the separators between the symbols of a grid, and a table of their numbers.
+
+    The table translates characters to bytes.
     """
     numbers = bytes(max(symbols.find(chr(code)), 0) + first for code in range(256))
     return ((" " * (columns - 1) + "\n") * rows)[:-1], numbers

@@ -21,8 +21,9 @@ _GREEDY_MOVES = 100
 
 
 def rated(length: float, shortest: float, unit: str) -> Verdict:
-    """Return the verdict on a right answer of this ``length``,
-    if the shortest one has length ``shortest``.
+    """Return the verdict on a right answer of this ``length``.
+
+    ``shortest`` is the length of the shortest answer.
     """
     if length <= shortest:
         return RIGHT

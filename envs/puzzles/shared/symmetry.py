@@ -10,8 +10,9 @@ import numpy as np
 
 @cache
 def square_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
-    """Return the eight rotations and reflections of a square board:
-    for each cell, the cell that goes there.
+    """Return the eight rotations and reflections of a square board.
+
+    Each holds, for each cell, the cell that goes there.
     """
     board = np.arange(side * side).reshape(side, side)
     turned = [np.rot90(board, k) for k in range(4)]

@@ -1,5 +1,4 @@
-"""rlsuite/CipherKnownKey-v0: encrypt or decrypt a text with a classical cipher,
-given the method and the key.
+"""rlsuite/CipherKnownKey-v0: encrypt or decrypt a text with a classical cipher and its key.
 
 ``difficulty`` is the number of letters, which also determines the ciphers (``TIERS``). Texts are
 pseudo-words. Every cipher is a bijection on the texts that it takes, so there is one answer. Half

@@ -1,5 +1,6 @@
-"""rlsuite/CipherKnownPlaintext-v0: decrypt a text
-from plaintexts and ciphertexts of a cipher whose key is unknown.
+"""rlsuite/CipherKnownPlaintext-v0: decrypt a text whose key is unknown.
+
+Plaintexts and ciphertexts of the same key are given.
 
 The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept
 only if all keys that fit decrypt the text to the same plaintext, which trying them all proves
@@ -67,8 +68,9 @@ TIERS = {
 
 
 class Instance(NamedTuple):
-    """A cipher, some texts with their ciphertexts,
-    and a text to decrypt; letters are numbers from 0.
+    """A cipher, some texts with their ciphertexts, and a text to decrypt.
+
+    Letters are numbers from 0.
     """
 
     cipher: np.ndarray
@@ -80,8 +82,9 @@ class Instance(NamedTuple):
     text: np.ndarray
     """int8 ``(length,)``: the ciphertext to decrypt."""
     answer: np.ndarray
-    """int8 ``(length,)``: plaintext of the text,
-    for the interactive task; neither solver nor verifier reads it.
+    """int8 ``(length,)``: plaintext of the text, for the interactive task.
+
+    Neither solver nor verifier reads it.
     """
 
 
@@ -136,8 +139,10 @@ def _rows(count: int, pairs: Pairs, position: int) -> list[tuple[int, ...]]:
 
 
 def _substitutions(count: int, pairs: Pairs) -> list[list[int]]:
-    """Return the tables that send letters not seen in the plaintexts to letters not seen in the
-    ciphertexts, in order and in the order shifted by one.
+    """Return two tables for the letters that the pairs leave open.
+
+    They send letters not seen in the plaintexts to letters not seen in the ciphertexts, in order
+    and in the order shifted by one.
     """
     table = {x: y for plain, text in pairs for x, y in zip(plain, text, strict=True)}
     open_letters = [x for x in range(count) if x not in table]
@@ -195,9 +200,10 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         return list({tuple(cipher.decrypt(text, key)) for key in fitting(cipher, pairs)})
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form. The order of the pairs does not matter. Nor do the names of
-        letters: for a transposition those of all texts at once, for a substitution those of
-        plaintexts and those of ciphertexts.
+        """Return the least form of the instance.
+
+        The order of the pairs does not matter. Nor do the names of letters: for a transposition
+        those of all texts at once, for a substitution those of plaintexts and those of ciphertexts.
         """
         cipher, pairs, text = self._cipher_and_texts(instance)
         forms = []
@@ -245,8 +251,9 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         return math.log2(self._cipher_and_texts(instance)[0].keys)
 
     def heuristic(self, instance: Instance) -> str:
-        """Replace each letter by the plaintext letter
-        that last stood against it; keep it if there is none.
+        """Replace each letter by the plaintext letter that last stood against it.
+
+        A letter without one is kept.
         """
         _, pairs, text = self._cipher_and_texts(instance)
         faced = dict(
@@ -274,8 +281,9 @@ class CipherKnownPlaintext(SpellingTask):
         )
 
     def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
-        """Return the facts one-hot, in that order;
-        then the plaintext letters that stood against the current letter.
+        """Return the facts one-hot, in the order of :meth:`fact_count`.
+
+        The last ones are the plaintext letters that stood against the current letter.
         """
         plain, secret, text = map(
             self.one_hot, (instance.plaintexts, instance.ciphertexts, instance.text)

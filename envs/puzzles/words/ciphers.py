@@ -299,8 +299,9 @@ class Hill(Cipher):
 
     @property
     def keys(self) -> float:
-        """Number of matrices that can be inverted modulo every prime factor
-        of the number of letters.
+        """Number of matrices that can be inverted.
+
+        This must be possible modulo every prime factor of the number of letters.
         """
         keys = float(self.count**4)
         for p in range(2, self.count + 1):
@@ -430,8 +431,9 @@ class Transposition(Cipher):
 
     @abc.abstractmethod
     def order(self, length: int, key: Numbers) -> list[int]:
-        """Return for each place of the ciphertext the place
-        of the plaintext from which its letter comes.
+        """Return for each place of the ciphertext the place that its letter comes from.
+
+        The latter is a place of the plaintext.
         """
 
     def encrypt(self, text: Numbers, key: Numbers) -> list[int]:

@@ -1,5 +1,6 @@
-"""rlsuite/Crossword-v0: fill a crossword with the words of a list,
-each in one place (a fill-in, or kriss-kross).
+"""rlsuite/Crossword-v0: fill a crossword with the words of a list (a fill-in, or kriss-kross).
+
+Each word has one place.
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution: a letter is given where
 two solutions differ, until one solution is left. Every instance has its own words without meaning.
@@ -71,14 +72,16 @@ class Instance(NamedTuple):
     """
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: 0 for a cell to fill, the number of a given letter,
-    or one more than the last letter's for a blocked cell.
+    """int8 ``(side**2,)``: 0 for a cell to fill, or the number of a given letter.
+
+    A blocked cell has a number one greater than the last letter's.
     """
     words: np.ndarray
     """int8 ``(slots, side)``: the letters of each word, then ``END``; in alphabetical order."""
     slots: np.ndarray
-    """int8 ``(slots, side)``: the cells of each slot,
-    then ``END``; slots across in reading order, then those down.
+    """int8 ``(slots, side)``: the cells of each slot, then ``END``.
+
+    Slots across come first, in reading order, then those down.
     """
     starts: np.ndarray
     """int8 ``(slots, side)``: the letters given in each slot, 0 for those to find, then ``END``."""
@@ -199,8 +202,9 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         return Instance(np.array(givens, np.int8), *(np.array(table, np.int8) for table in tables))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the solution and its given letters,
-        with letters renamed in order of first occurrence.
+        """Return the solution and its given letters.
+
+        Letters are renamed in order of first occurrence.
 
         The result is the least of the four forms under transposition and half a turn, which
         reverses all words. The order of the words does not matter.
@@ -316,8 +320,10 @@ class _Search:
             for position, letter in enumerate(word):
                 self._with[position][letter] = self._with[position].get(letter, 0) | 1 << w
         self._crossings: list[list[tuple[int, int, int]]] = []
-        """For each slot: a position in it, the number of a slot that crosses it there,
-        and the position in that one.
+        """Crossings of each slot.
+
+        A crossing is a position in the slot, the number of the slot that crosses it there, and the
+        position in that one.
         """
         for s, slot in enumerate(slots):
             crossings = []
@@ -425,8 +431,10 @@ class Crossword(PuzzleTask[CrosswordState]):
         )
 
     def observation(self, state: CrosswordState, key: jax.Array, params: Params) -> jax.Array:
-        """Return the letters, the words, the pattern,
-        the slots filled and words used, and the legal actions.
+        """Return the observation.
+
+        It holds the letters, the words, the pattern, the slots filled and words used, and the legal
+        actions.
         """
         letters = np.arange(1, len(LETTERS) + 1, dtype=np.int8)
         flags = (
@@ -496,8 +504,9 @@ class Crossword(PuzzleTask[CrosswordState]):
         return {"success": self._complete(state), "placed": placed}
 
     def action_mask(self, state: CrosswordState, params: Params) -> jax.Array:
-        """Return the unused words for each open slot
-        of their length whose letters agree, bool ``(slots**2,)``.
+        """Return the unused words that fit each open slot, bool ``(slots**2,)``.
+
+        They have its length, and their letters agree with those in it.
         """
         letters, words = state.letters[:, None], params.instance.words
         agree = ((letters == words) | ((letters == 0) & (words != END))).all(axis=2)

@@ -1,5 +1,6 @@
-"""rlsuite/SymbolicManipulation-v0: carry out a program
-of operations on a sequence of symbols, and write the result.
+"""rlsuite/SymbolicManipulation-v0: carry out a program of operations on a sequence of symbols.
+
+The player writes the result.
 
 ``difficulty`` is the number of operations. Each is one of :data:`OPERATIONS`, and the prompt
 describes it in full, so that there is one result. One of them is a rewriting system of two rules
@@ -49,17 +50,21 @@ class Operation(NamedTuple):
     """An operation on a sequence."""
 
     words: str
-    """Effect in words; ``{0}``, ``{1}``, ... are its arguments,
-    ``{letters}`` the alphabet, ``{last}`` its last letter.
+    """Effect in words, with places for what varies.
+
+    ``{0}``, ``{1}``, ... are its arguments, ``{letters}`` is the alphabet, and ``{last}`` its last
+    letter.
     """
     takes: str
-    """Kinds of the arguments, a character each: ``n`` a number, ``p`` a position (in ascending
-    order, counted from 1), ``i`` a letter that is in the sequence, ``l`` another letter, ``r`` a
-    letter or nothing.
+    """Kinds of the arguments, a character each.
+
+    ``n`` is a number, ``p`` a position (in ascending order, counted from 1), ``i`` a letter that is
+    in the sequence, ``l`` another letter, ``r`` a letter or nothing.
     """
     apply: Callable[[Row, Row, int], Row]
-    """Function that returns the new sequence, given the sequence,
-    the arguments and the number of letters.
+    """Function that returns the new sequence.
+
+    Its arguments are the sequence, the operation's arguments and the number of letters.
     """
     ordered: bool = False
     """True if it matters which letter comes after which in the alphabet."""
@@ -183,8 +188,10 @@ class Instance(NamedTuple):
     Arguments are numbers, positions, or letters; the number of letters stands for no letter.
     """
     rows: np.ndarray
-    """int8 ``(operations + 1, width)``: the sequence, then the result of each operation on the one
-    before, padded with the number of letters. Verifier and solver read the first row only.
+    """int8 ``(operations + 1, width)``: the sequence, then the result of each operation.
+
+    An operation is applied to the row before, and rows are padded with the number of letters.
+    Verifier and solver read the first row only.
     """
 
 
@@ -205,9 +212,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         """Symbols of a sequence, at most."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a random sequence, and one random operation
-        after another that changes it and fits.
-        """
+        """Draw a random sequence, and random operations that change it and fit."""
         row = [
             dice.below(self.letters)
             for _ in range(dice.between(self.operations + 2, self.operations + 3))
@@ -225,8 +230,9 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         return Instance(np.array(program, np.int8), np.array(filled, np.int8))
 
     def _operation(self, row: Row, dice: Dice) -> Row | None:
-        """Return an operation that changes the sequence
-        and keeps its length within bounds; None if none was found.
+        """Return an operation that changes the sequence and keeps its length within bounds.
+
+        The result is None if none was found.
         """
         for _ in range(_TRIES):
             kind = dice.below(len(OPERATIONS))
@@ -427,8 +433,10 @@ class SymbolicManipulation(WritingTask):
         return end + jnp.where(here, result - np.int8(end), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
-        """Return the sequence, the symbols written, their number,
-        the operation, its arguments and its number.
+        """Return the flags of the sequence, of what is written, and of the operation.
+
+        In order, they are the sequence, the symbols written, their number, the operation, its
+        arguments and its number.
         """
         now, position, row, result = self._at(written, instance)
         width, letters = self.puzzle.width, np.arange(self.puzzle.letters, dtype=np.int8)
@@ -513,8 +521,10 @@ class SymbolicManipulation(WritingTask):
     # -- host side ---------------------------------------------------------------------------------
 
     def _progress(self, state: WritingState, params: Params) -> tuple[int, list[int], list[int]]:
-        """Return the number of the current operation,
-        the sequence that it is applied to, and the written part of its result.
+        """Return where the player is in the program.
+
+        This is the number of the current operation, the sequence that it is applied to, and the
+        written part of its result.
         """
         now, position, row, result = self._at(state.written, params.instance)
         puzzle = self.puzzle
@@ -543,9 +553,7 @@ class SymbolicManipulation(WritingTask):
         )
 
     def draw(self, state: WritingState, params: Params) -> np.ndarray:
-        """Draw the sequence above, what is written of the result below,
-        the operation between them.
-        """
+        """Draw the sequence, below it the operation, and below that what is written."""
         number, row, result = self._progress(state, params)
         width = self.puzzle.width
         board = Board(4, width, self.picture_shape)
