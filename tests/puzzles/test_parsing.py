@@ -1,5 +1,6 @@
-"""The reader of grids against its grammar:
-lines of symbols with single spaces between them, spaces at their ends.
+"""Tests of the reader of grids against its grammar.
+
+A grid has lines of symbols with single spaces between them, and spaces at their ends.
 """
 
 from __future__ import annotations

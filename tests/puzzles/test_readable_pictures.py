@@ -1,5 +1,6 @@
-"""Pictures from which a player who sees nothing else can answer:
-every part of the instance is in them, in room.
+"""Tests of pictures from which a player who sees nothing else can answer.
+
+Every part of the instance is in them and has room.
 """
 
 from __future__ import annotations

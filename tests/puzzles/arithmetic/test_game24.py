@@ -27,9 +27,10 @@ HANDS = list(itertools.combinations_with_replacement(range(1, 14), 4))
 
 
 def solvable() -> list[bool]:
-    """Return for each hand whether some bracketing of some order makes 24, in floats, which err by
-    far less than two results can differ. What is divided by zero is infinite or no number, and
-    becomes 24 by nothing that uses all cards.
+    """Return for each hand whether some bracketing of some order makes 24, in floats.
+
+    Floats err by far less than two results can differ. A division by zero gives infinity or no
+    number, and nothing that uses all cards turns these into 24.
     """
     makes_24 = np.zeros(len(HANDS), bool)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -75,8 +76,9 @@ def test_the_tiers_are_thirds_of_the_solvable_hands() -> None:
 
 
 def test_chance_is_that_of_the_task() -> None:
-    """Uniformly random legal play of the interactive form,
-    exactly as likely to win as the difficulty says.
+    """Check that uniformly random legal play wins as often as the difficulty says.
+
+    The play is that of the interactive form.
     """
     task = card("Game24-v0").build(difficulty="easy")
     puzzle, key, count = task.puzzle, jax.random.key(3), 20_000
@@ -162,8 +164,10 @@ def test_what_is_no_answer_is_refused(answer: str) -> None:
 
 
 def test_values_are_those_of_python() -> None:
-    """Random expressions of any shape:
-    the verifier says solved exactly where Python's own arithmetic says 24.
+    """Compare the verifier with Python's own arithmetic.
+
+    The expressions are random and of any shape. The verifier must accept exactly those that make
+    24.
     """
     puzzle, dice = Game24Puzzle(1), Dice(1, 2)
     instance = puzzle.generate(0)

@@ -1,5 +1,7 @@
-"""Game24Cards-v0: formulas against Python's own arithmetic over fractions, masks against every
-formula that the grammar has, pictures against cards pasted one by one.
+"""Tests of Game24Cards-v0 against independent references.
+
+Formulas are compared with Python's own arithmetic over fractions, masks with every formula that the
+grammar has, and pictures with cards pasted one by one.
 """
 
 from __future__ import annotations
@@ -133,8 +135,9 @@ def padded(formulas: list[list[str]]) -> np.ndarray:
 
 
 def closed(tokens: list[str]) -> list[str]:
-    """Return the formula so far with all parentheses closed,
-    without a waiting operator and empty parentheses.
+    """Return the formula so far with all parentheses closed.
+
+    A waiting operator and empty parentheses are left out.
     """
     while tokens and tokens[-1] in "+-*/(":
         tokens = tokens[:-1]
@@ -142,8 +145,9 @@ def closed(tokens: list[str]) -> list[str]:
 
 
 def test_values_are_those_of_fractions() -> None:
-    """10,000 random formulas of four cards, at every token,
-    and whether = is rewarded after the last.
+    """Compare 10,000 random formulas of four cards with fractions at every token.
+
+    This covers whether = is rewarded after the last.
     """
     task, dice, count = task_of("medium"), Dice(1, 1), 10_000
     hands = [[dice.between(1, 13) for _ in range(4)] for _ in range(count)]
@@ -254,8 +258,9 @@ def legal(tokens: list[str], hand: list[int], pairs: int) -> set[str]:
 
 @pytest.mark.parametrize(("tier", "size"), [("easy", 2), ("medium", 4)])
 def test_random_play_keeps_the_grammar_and_always_ends(tier: str, size: int) -> None:
-    """Legal tokens drawn at random, in one batch: masks,
-    and what the verifier says of each finished formula.
+    """Check the masks, and what the verifier says of each finished formula.
+
+    Legal tokens are drawn at random, in one batch.
     """
     task: Game24Cards = task_of(tier)
     puzzle, key, count = task.puzzle, jax.random.key(5), 300

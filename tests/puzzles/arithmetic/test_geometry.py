@@ -1,5 +1,6 @@
-"""Geometry-v0: prompts are read back as English;
-points are checked by what defines them, answers by other formulas.
+"""Tests of Geometry-v0, whose prompts are read back as English.
+
+Points are checked by what defines them, answers by other formulas.
 """
 
 from __future__ import annotations
@@ -164,8 +165,9 @@ def question_of(prompt: str) -> str:
 
 
 def figure_of(prompt: str, claimed: list[Point]) -> dict[str, Point]:
-    """Return all points by name: those given,
-    and those claimed to be constructed if each is what the prompt says.
+    """Return all points by name, the given ones and the claimed ones.
+
+    Each claimed point must be what the prompt says.
     """
     free_points = re.findall(rf"{P} = \((-?\d+), (-?\d+)\)", prompt)
     figure = {name: (Fraction(x), Fraction(y)) for name, x, y in free_points}

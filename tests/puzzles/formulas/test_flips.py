@@ -1,5 +1,6 @@
-"""Saturn, UniqueSAT, MaxSAT and SAT50:
-claims against python-sat and enumeration, games against the verifier.
+"""Tests of Saturn, UniqueSAT, MaxSAT and SAT50.
+
+Claims are compared with python-sat and enumeration, games with the verifier.
 """
 
 from __future__ import annotations
@@ -111,8 +112,9 @@ def test_saturn_has_different_clauses_and_its_chance_is_exact(
 
 
 def test_saturn_plants_by_its_law() -> None:
-    """All seven patterns of agreement with the hidden assignment are equally frequent:
-    4/7 of the literals agree.
+    """Check that all seven patterns of agreement with the hidden assignment are equally frequent.
+
+    So 4/7 of the literals agree.
     """
     puzzle, patterns = SaturnPuzzle(1), dict.fromkeys(range(1, 8), 0)
     for seed in range(3000):
@@ -124,8 +126,9 @@ def test_saturn_plants_by_its_law() -> None:
 
 
 def test_saturn_leaks_and_sat_does_not() -> None:
-    """A vote of signs beats chance by far on every tier,
-    and is near chance where planting is quiet.
+    """Check that a vote of signs beats chance by far on every tier of Saturn.
+
+    It is near chance where planting is quiet.
     """
     for tier in ("easy", "medium", "hard"):
         scores = card("Saturn-v0").one_shot_scores(tier)
@@ -202,8 +205,9 @@ def test_max_sat_takes_every_best_assignment_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", GAMES)
 def test_the_game_ends_where_the_verifier_is_satisfied(name: str) -> None:
-    """Random and right assignments, one batched call:
-    goal, count, mask and observation against the definitions.
+    """Compare goal, count, mask and observation with the definitions.
+
+    Random and right assignments are judged in one batched call.
     """
     task = game(name, "easy")
     puzzle, rng, n = task.puzzle, np.random.default_rng(0), task.variables

@@ -1,5 +1,7 @@
-"""RefuteSAT: both kinds of answers against python-sat and a proof checker of its own,
-the game against plain Python.
+"""Tests of RefuteSAT against independent references.
+
+Both kinds of answers are compared with python-sat and with a proof checker written here, the game
+with plain Python.
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ def satisfiable(clauses: Clauses) -> bool:
 
 
 def closes(clauses: Clauses, tokens: list[str], literals: frozenset[int]) -> list[str] | None:
-    """Recursively, by the words of the prompt:
-    the tokens behind the proof that the first ones are; None if none.
+    """Return the tokens behind the proof that the first ones are, or None if they are none.
+
+    The definition is recursive, like the words of the prompt.
     """
     if not tokens:
         return None
@@ -86,8 +89,9 @@ def test_half_of_the_formulas_have_a_model_and_each_answer_is_right(
 
 
 def test_the_checker_takes_exactly_what_closes_every_case() -> None:
-    """Proofs with tokens exchanged, dropped, doubled and moved;
-    on the formula that they are of and on others.
+    """Compare the verifier with the proof checker on wrong and right proofs.
+
+    Tokens are exchanged, dropped, doubled and moved, and proofs are tried on other formulas too.
     """
     puzzle, rng = RefuteSATPuzzle(8), random.Random(0)
     instances = [puzzle.generate(seed) for seed in range(120)]
@@ -224,8 +228,9 @@ class Cases:
 
 @pytest.mark.parametrize("tier", ["easy", "hard"])
 def test_the_game_is_depth_first_search(tier: str) -> None:
-    """Random branchings, against the stack in plain Python:
-    values, rewards, observation, mask, end.
+    """Compare random branchings with a stack in plain Python.
+
+    This covers values, rewards, observation, mask and end.
     """
     task, rng, outcomes, key = game(tier), random.Random(0), set(), jax.random.key(0)
     n = task.variables

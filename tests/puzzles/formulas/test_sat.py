@@ -126,8 +126,9 @@ def test_an_unsatisfiable_formula_has_no_model() -> None:
 
 
 def with_hidden_models(split: Split, count: int) -> tuple[list[Formula], list[int]]:
-    """Formulas of 20 variables and the models they were planted with,
-    which is the first word of their draw.
+    """Return formulas of 20 variables and the models they were planted with.
+
+    The model is the first word of a formula's draw.
     """
     hidden = []
     bits = jax.random.bits
@@ -147,8 +148,9 @@ def with_hidden_models(split: Split, count: int) -> tuple[list[Formula], list[in
 
 @pytest.mark.parametrize("split", Split)
 def test_planting_is_quiet(split: Split) -> None:
-    """Agreement patterns with the hidden model follow q**t;
-    its literals agree half of the time: E[t] = 3/2 exactly.
+    """Check that agreement patterns with the hidden model follow q**t.
+
+    Half of the literals agree with the model: E[t] = 3/2 exactly.
 
     So a vote by the signs of each variable finds the hidden value half of the time, as chance does.
     """
@@ -210,8 +212,9 @@ def test_the_split_is_kept_by_every_disguise(medium: SAT) -> None:
 
 
 def test_the_splits_are_equally_hard(medium: SAT) -> None:
-    """The last of 86 clauses moves a formula between the splits;
-    the number of models must not tell.
+    """Check that the number of models does not tell the split.
+
+    The last of 86 clauses moves a formula between the splits.
     """
     train, test = (
         [model_count(f) for f in each(formulas(medium, 150, split, 7))] for split in Split
@@ -309,8 +312,9 @@ def test_from_every_assignment_some_legal_flip_is_a_step_nearer_to_each_model() 
 
 
 def test_an_episode_never_starts_solved() -> None:
-    """Formulas with many models, where a uniform assignment often is one:
-    every clause says the same.
+    """Check starts on formulas of which a uniform assignment often is a model.
+
+    Such a formula has many models because its clauses are all the same.
     """
     easy = card("SAT-v0").build(difficulty=8)
     formula = formula_of([(-2, 5, 7)] * easy.clauses, 8)

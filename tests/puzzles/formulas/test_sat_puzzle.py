@@ -1,5 +1,6 @@
-"""The one-shot form of SAT-v0, and what formulas' puzzles share,
-against python-sat and the definitions.
+"""Tests of the one-shot form of SAT-v0, and of what formulas' puzzles share.
+
+They are compared with python-sat and the definitions.
 """
 
 from __future__ import annotations
@@ -177,8 +178,9 @@ def test_another_format_is_invalid(spoil: Any) -> None:
 
 @pytest.mark.parametrize("split", Split)
 def test_both_forms_split_alike(split: Split) -> None:
-    """No formula of the game's test split is, in disguise,
-    of the one-shot form's train split, or the reverse.
+    """Check that a formula of the game belongs to the same split in the one-shot form.
+
+    This holds for disguised formulas too.
     """
     game, puzzle, rng = card("SAT-v0").build(difficulty=14), SATPuzzle(14), random.Random(0)
     batch = jax.jit(jax.vmap(game.sample_params, in_axes=(0, None)))(

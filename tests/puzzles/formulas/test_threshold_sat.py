@@ -65,8 +65,9 @@ def test_of_every_two_seeds_one_has_a_model(tier: int, count: int, compared: Com
 
 
 def test_shares_depend_on_the_keys_alone() -> None:
-    """Each block of seeds has all shares once, in an order that is uniform;
-    what was drawn before does not matter.
+    """Check that each block of seeds has all shares once, in a uniform order.
+
+    Earlier draws do not matter.
     """
     orders = []
     for block in range(600):
@@ -214,8 +215,9 @@ def test_the_game_in_plain_python(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 def test_the_reference_decides_every_formula(tier: str) -> None:
-    """Play formulas of both kinds; a model is at most n flips away,
-    and a solved episode returns 1 plus the fraction unsatisfied.
+    """Play formulas of both kinds, and compare their returns with the formula.
+
+    A model is at most n flips away, and a solved episode returns 1 plus the fraction unsatisfied.
     """
     task = game(tier)
     record = play(task, reference_player(task), range(200))

@@ -1,5 +1,7 @@
-"""CheckmateInOne-v0: the move generator against published perft counts, legal and mating moves
-against the rules of chess written out once more.
+"""Tests of CheckmateInOne-v0 against published counts and the rules of chess.
+
+The move generator is compared with perft counts, legal and mating moves with the rules written out
+once more.
 """
 
 from __future__ import annotations
@@ -121,8 +123,9 @@ def in_check(pieces: Pieces, white: bool) -> bool:
 
 
 def goes(pieces: Pieces, start: Square, end: Square, passed: Square | None) -> bool:
-    """Return whether a piece could move to a square
-    without a piece of its own side, its king left aside.
+    """Return whether a piece could move to a square without a piece of its own side.
+
+    Its king is left aside.
     """
     kind = pieces[start]
     if kind not in "Pp":

@@ -83,8 +83,9 @@ def test_right_moves_are_those_of_minimax(empty: int, count: int, compared: Comp
 
 
 def test_fewer_positions_give_the_same_values() -> None:
-    """Compare random boards on which nobody has won,
-    with threats and won games among what follows.
+    """Compare random boards on which nobody has won.
+
+    Positions that follow them include threats and won games.
     """
     dice = Dice(2, 2)
     outcomes = set()

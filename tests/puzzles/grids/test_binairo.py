@@ -33,8 +33,9 @@ def lines_of(cells: list[int], side: int) -> list[list[int]]:
 
 
 def fits(line: list[int]) -> bool:
-    """Return whether a line that may have gaps (0) is neither too full
-    of a symbol nor has three in a row.
+    """Return whether a line that may have gaps (0) keeps the rules.
+
+    It is neither too full of a symbol nor has three in a row.
     """
     threes = [1, 1, 1], [2, 2, 2]
     return max(line.count(1), line.count(2)) <= len(line) // 2 and not any(
@@ -90,8 +91,9 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
 
 
 def test_counts_of_solutions_are_exact() -> None:
-    """Also where there are several or none:
-    the solver is not only asked what the generator makes.
+    """Count solutions where there are several or none, too.
+
+    The generator asks the solver about such grids on its way.
     """
     puzzle: Any = puzzle_of("Binairo-v0", "easy")
     every = [list(c) for c in itertools.product((1, 2), repeat=16) if keeps_the_rules(list(c), 4)]

@@ -111,8 +111,9 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
 
 
 def test_nothing_else_passes_for_a_solution() -> None:
-    """Try all fillings by the counts of rows:
-    the task takes the solution for solved, and nothing else.
+    """Try all fillings that have the counts of rows.
+
+    The task must take the solution for solved, and nothing else.
     """
     task: Any = card("Campsite-v0").build(difficulty="easy")
     puzzle, side = task.puzzle, 5
@@ -137,8 +138,10 @@ def test_nothing_else_passes_for_a_solution() -> None:
 
 
 def test_trees_cannot_share_a_tent() -> None:
-    """Counts right, nothing touches, every tree beside a tent
-    and every tent beside a tree, but no pairing.
+    """Refuse tents without a pairing with the trees.
+
+    All other rules are kept: counts are right, nothing touches, and every tree is beside a tent and
+    every tent beside a tree.
     """
     puzzle = CampsitePuzzle(5)
     # Two trees at one tent, and the reverse.

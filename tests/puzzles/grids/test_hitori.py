@@ -1,5 +1,6 @@
-"""Hitori-v0 against its definition,
-and against a SAT solver that counts the solutions of larger boards.
+"""Tests of Hitori-v0 against its definition and a SAT solver.
+
+The SAT solver counts the solutions of larger boards.
 """
 
 from __future__ import annotations
@@ -143,8 +144,9 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
 
 
 def test_white_in_pieces_is_noticed() -> None:
-    """Break only the rule that random grids seldom break alone:
-    all different numbers, black cells in random places apart.
+    """Break only the rule that random grids seldom break alone.
+
+    All numbers are different, and black cells lie in random places apart.
     """
     side = 6
     task = task_of("Hitori-v0", side)

@@ -16,8 +16,9 @@ pytestmark = pytest.mark.of_variants
 
 
 def number_of_fillings(rows: list[int], columns: list[int]) -> int:
-    """Count by running through the upper and through the lower rows,
-    with the number of ways to each tuple of sums.
+    """Count fillings by running through the upper and through the lower rows.
+
+    Each half yields the number of ways to each tuple of column sums.
     """
     side = len(rows)
 
@@ -130,8 +131,9 @@ def test_the_mask_forbids_what_a_line_shows_to_be_wrong(side: int) -> None:
 
 
 def within_clues(instance: Instance, grid: np.ndarray) -> np.ndarray:
-    """Cells both of whose lines are still within their clues:
-    the mask speaks of those that play can reach.
+    """Return the cells both of whose lines are still within their clues.
+
+    The mask speaks only of those that play can reach.
     """
     side = len(instance.row_sums)
     numbers = np.arange(1, side + 1)

@@ -1,5 +1,6 @@
-"""Skyscraper-v0 and SumSkyscraper-v0 against exhaustive enumeration,
-another search, and the rules written out.
+"""Tests of Skyscraper-v0 and SumSkyscraper-v0 against independent references.
+
+They are compared with exhaustive enumeration, another search, and the rules written out.
 """
 
 from __future__ import annotations
@@ -102,8 +103,9 @@ def test_there_is_one_solution(name: str, compared: Compared) -> None:
 
 
 def solutions_by_sat(name: str, instance: Instance, side: int) -> int:
-    """0, 1, or 2 for more; each arrangement of a line
-    that is no permutation or against its clues is a clause.
+    """Return the number of solutions: 0, 1, or 2 for more.
+
+    Each arrangement of a line that is no permutation or is against its clues is a clause.
     """
 
     def literal(r: int, c: int, height: int) -> int:

@@ -1,5 +1,6 @@
-"""Slant-v0 against its definition: all fillings of small boards,
-and a SAT solver that counts those of larger ones.
+"""Tests of Slant-v0 against its definition.
+
+They try all fillings of small boards, and count those of larger ones by a SAT solver.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ def ends(row: int, column: int, symbol: int) -> tuple[Corner, Corner]:
 
 
 def loop_of(board: np.ndarray) -> set[Corner]:
-    """Return the cells of loops (and of paths between them):
-    those left when dead ends are cut off one by one.
+    """Return the cells of loops, and of paths between them.
+
+    They are left when dead ends are cut off one by one.
     """
     paths = {cell: ends(*cell, board[cell]) for cell in np.ndindex(board.shape)}
     while True:

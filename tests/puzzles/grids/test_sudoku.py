@@ -43,8 +43,10 @@ def keeps_the_rules(cells: list[int], side: int) -> bool:
 
 @pytest.mark.parametrize("name", PUZZLE_IDS)
 def test_all_units_are_checked_at_once(name: str) -> None:
-    """Check full grids with a few cells changed or exchanged,
-    and grids in which all units but some are right.
+    """Compare the check of all units with the definition on wrong and right grids.
+
+    A few cells of full grids are changed or exchanged, and in some grids all units but a few are
+    right.
     """
     puzzle: Any = puzzle_of(name)
     side, dice, counts = puzzle.rows, Dice(5, 6), {True: 0, False: 0}
@@ -239,8 +241,11 @@ def test_all_grids_of_four_come_up() -> None:
 
 
 def test_how_many_of_four_there_are() -> None:
-    """Cells to fill in a grid, such that every other grid differs in a cell that is given: one of
-    each orbit under rotation and reflection, digits named in the order of the first row.
+    """Count the instances on 4 x 4 cells up to their symmetries.
+
+    An instance is a set of cells to fill in a grid such that every other grid differs in a given
+    cell. One of each orbit under rotation and reflection counts, with digits named in the order of
+    the first row.
     """
     every = grids_of_four()
     ordered_grids = [grid for grid in every if grid[:4] == [1, 2, 3, 4]]

@@ -1,5 +1,6 @@
-"""ListFunctions-v0 and Arc1D-v0 against their steps in plain Python,
-read from the words of the prompt.
+"""Tests of ListFunctions-v0 and Arc1D-v0 against their steps in plain Python.
+
+The steps are read from the words of the prompt.
 """
 
 from __future__ import annotations
@@ -188,8 +189,9 @@ def read_question(
 
 
 def outcomes(puzzle: InductionPuzzle, instance: Instance) -> dict[int, set[tuple[int, ...]]]:
-    """For each number of steps, what the rules that fit make of the query:
-    every rule, applied in plain Python.
+    """Return for each number of steps what the rules that fit make of the query.
+
+    Every rule is applied in plain Python.
     """
     words, examples, query = read_question(puzzle, instance)
     functions = [STEPS[puzzle.name][step] for step in words]
@@ -316,8 +318,9 @@ def test_what_one_split_asks_the_other_does_not(puzzle_class: type[InductionPuzz
 
 
 def test_arc_1d_colours_and_directions_do_not_matter() -> None:
-    """Rename colours and turn the direction: the result is an instance too,
-    because the same rules exist there.
+    """Rename colours and turn the direction, and expect an instance of the same form.
+
+    It is an instance too because the same rules exist there.
     """
     puzzle = Arc1DPuzzle(2)
     for seed in range(8):
@@ -337,8 +340,9 @@ def test_arc_1d_colours_and_directions_do_not_matter() -> None:
 
 @each_id
 def test_the_task_keeps_the_rules(name: str) -> None:
-    """Random steps against plain Python: rows, success,
-    reward and end; and success only with the right answer.
+    """Compare random steps with plain Python.
+
+    This covers rows, success, reward and end; success comes only with the right answer.
     """
     task = card(name).build()
     puzzle: InductionPuzzle = task.puzzle

@@ -1,5 +1,6 @@
-"""RuleInduction-v0 against a plain evaluator of clauses
-that reads the prompt, and enumeration of its own.
+"""Tests of RuleInduction-v0 against a plain evaluator of clauses and an enumeration.
+
+Both are written here, and the evaluator reads the prompt.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def atoms(text: str) -> list[Atom]:
 
 
 def holds(body: list[Atom], facts: Facts, things: list[str], bound: dict[str, str]) -> bool:
-    """Return whether variables can be bound so that every atom is a fact:
-    one after another, every thing tried.
+    """Return whether variables can be bound so that every atom is a fact.
+
+    One variable is bound after another, and everything is tried.
     """
     if not all(
         (name, *(bound[v] for v in about)) in facts
@@ -142,8 +144,9 @@ def test_every_short_rule_that_fits_is_right_everywhere(
 
 @pytest.mark.engine("a plain evaluator of clauses: the rule fits, no shorter one does")
 def test_a_thousand_instances_hold_what_they_claim(compared: Compared) -> None:
-    """Check the easy tier: no single literal fits, the solver's rule fits,
-    and it is right in the first unseen worlds.
+    """Check the easy tier: no single literal fits, and the solver's rule does.
+
+    The rule is right in the first unseen worlds.
     """
     puzzle = RuleInductionPuzzle(2)
     for seed in range(1000):
@@ -163,8 +166,9 @@ def test_a_thousand_instances_hold_what_they_claim(compared: Compared) -> None:
 
 
 def test_the_hardest_rules_too() -> None:
-    """With two more variables: random rules of the language that fit are right,
-    and no shorter one of many fits.
+    """Check rules with two more variables.
+
+    Random rules of the language that fit are right, and no shorter one of many fits.
     """
     puzzle, rng, other_rules = RuleInductionPuzzle(4), random.Random(0), 0
     for seed in range(12):
@@ -204,8 +208,9 @@ def test_difficulty_is_the_place_of_the_first_rule_that_fits() -> None:
 
 
 def test_a_family_is_one() -> None:
-    """At most a mother and a father, who are not related
-    to their children's children as such; no cycle.
+    """Check that a child has at most a mother and a father, and that there is no cycle.
+
+    The parents are not related to their children's children as such.
     """
     for seed in range(300):
         world = family(Dice(1, seed), 12)
@@ -405,8 +410,9 @@ def entry(number: int, batch: jax.Array) -> np.ndarray:
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 def test_the_task_keeps_the_rules(tier: str) -> None:
-    """Random and right bodies, a literal at a time,
-    against the plain evaluator and the verifier.
+    """Compare random and right bodies with the plain evaluator and the verifier.
+
+    Bodies are built a literal at a time.
     """
     task, key, rng = game(tier), jax.random.key(0), np.random.default_rng(0)
     puzzle, num_literals = task.puzzle, task.puzzle.num_literals

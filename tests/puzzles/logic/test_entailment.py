@@ -1,5 +1,6 @@
-"""Entailment-v0: prompts are read back as English
-and decided by enumerating worlds, one thing after the other.
+"""Tests of Entailment-v0, whose prompts are read back as English.
+
+Questions are decided by enumerating worlds, one thing after the other.
 """
 
 from __future__ import annotations
@@ -100,8 +101,9 @@ def by_worlds(prompt: str, properties: int, largest: int) -> str:
 
 
 def by_sat(prompt: str) -> str:
-    """Return the answer for worlds of any size:
-    a variable says that there is a thing of a kind, another that Odo is of it.
+    """Return the answer for worlds of any size.
+
+    One variable says that there is a thing of a kind, another that Odo is of it.
 
     A sentence about all excludes the kinds of which a thing alone in its world makes it false; one
     about some, or about Odo, asks for one of those of which such a thing makes it true.
@@ -149,8 +151,9 @@ def test_a_sat_solver_gives_the_same_answers(premises: int, count: int, compared
 
 @pytest.mark.engine("all worlds, from the prompt: the answer")
 def test_three_premises_against_all_worlds(compared: Compared) -> None:
-    """Three properties make eight kinds of things,
-    so these are all the worlds that there are, up to copies.
+    """Compare three premises with all worlds that there are, up to copies.
+
+    Three properties make eight kinds of things.
     """
     puzzle = EntailmentPuzzle(3)
     for seed in range(850):
@@ -160,8 +163,10 @@ def test_three_premises_against_all_worlds(compared: Compared) -> None:
 
 
 def test_six_premises_against_small_worlds() -> None:
-    """No question needs a world of more things
-    than it has sentences about some and named, here at most three.
+    """Compare six premises with small worlds.
+
+    No question needs a world of more things than it has sentences about some and named, here at
+    most three.
     """
     puzzle, compared = EntailmentPuzzle(6), 0
     for seed in range(150):

@@ -1,5 +1,6 @@
-"""KnightsAndKnaves-v0: prompts are read back as English,
-and solved by enumerating all assignments.
+"""Tests of KnightsAndKnaves-v0, whose prompts are read back as English.
+
+Puzzles are solved by enumerating all assignments.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ MEANINGS: dict[str, Callable[..., bool]] = {
 
 
 def sayings(prompt: str) -> list[tuple[str, set[str], Callable[[Kinds], bool]]]:
-    """Speakers, everybody on whom it depends whether their sentences fit,
-    and the sentences as tests of kinds.
+    """Return speakers, the people concerned, and the sentences as tests of kinds.
+
+    Whether a sentence fits depends on everybody who is concerned.
     """
     statements = []
     spoken = re.findall(r"^(\w+) says: (.*)\.$", prompt, re.MULTILINE)
@@ -168,8 +170,9 @@ def test_tiers_are_ordered_by_difficulty() -> None:
 
 
 def renamed(instance: Instance, order: list[int], dice: Dice) -> Instance:
-    """Return the same puzzle with person ``order[i]`` in place i,
-    and sentences about two turned around at random.
+    """Return the same puzzle with person ``order[i]`` in place i.
+
+    Sentences about two people are turned around at random.
     """
     place = {person: i for i, person in enumerate(order)} | {-1: -1}
     sentences = []
@@ -200,8 +203,9 @@ def test_canonical_forgets_names_and_nothing_else(people: int) -> None:
 
 
 def test_naming_tells_cycles_apart() -> None:
-    """Try a case in which refinement sees no difference:
-    two rings of three are not one of six, however they are numbered.
+    """Try a case in which refinement sees no difference.
+
+    Two rings of three are not one of six, however they are numbered.
     """
 
     def canonical(edges: set[tuple[int, int]]) -> bytes:
@@ -229,8 +233,9 @@ def test_naming_tells_cycles_apart() -> None:
 
 @pytest.mark.parametrize("people", TIERS.values())
 def test_mask_and_success_are_those_of_the_words(people: int) -> None:
-    """Partial assignments in one batch:
-    a kind is forbidden exactly where a sentence all about known people fails.
+    """Check that the mask forbids a kind exactly where a sentence fails.
+
+    Everybody whom the sentence is about is known. Partial assignments are tried in one batch.
     """
     tier = {number: name for name, number in TIERS.items()}[people]
     task: CellFillTask = card("KnightsAndKnaves-v0").build(difficulty=tier)

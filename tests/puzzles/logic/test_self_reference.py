@@ -71,8 +71,9 @@ def meant(word: str, count: int) -> int | list[int]:
 
 
 def meanings_of(prompt: str) -> list[Callable[[Values], bool]]:
-    """Return the statements of a prompt as tests of the truth values,
-    of which the first is not used.
+    """Return the statements of a prompt as tests of the truth values.
+
+    The first truth value is not used.
     """
     lines = re.findall(r"^(\d+)\. (.*)\.$", prompt, re.MULTILINE)
     assert [int(number) for number, _ in lines] == list(range(1, len(lines) + 1))
@@ -125,8 +126,9 @@ def test_the_verifier_takes_what_fits_and_nothing_else(statements: int) -> None:
 
 
 def test_a_verdict_follows_the_rules_where_several_assignments_fit() -> None:
-    """No generated puzzle: two statements that call each other true,
-    and a third that calls them alike.
+    """Judge two statements that call each other true and a third that calls them alike.
+
+    This is no generated puzzle.
     """
     puzzle = SelfReferencePuzzle(3)
     instance = saying([(0b010, 0b10), (0b001, 0b10), (0b011, 0b101)])
@@ -237,8 +239,10 @@ def completions(values: Sequence[int]) -> Iterator[tuple[bool, ...]]:
 
 @pytest.mark.parametrize("tier", ["easy", "medium"])
 def test_mask_and_success_are_those_of_the_words(tier: str) -> None:
-    """Partial assignments in one batch: a value is forbidden exactly where some statement has the
-    other one in every completion, whether or not the rest of the completion fits.
+    """Check that a value is forbidden exactly where some statement refutes it.
+
+    The statement has the other value in every completion, whether or not the rest of the completion
+    fits. Partial assignments are tried in one batch.
     """
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, dice, n = task.puzzle, Dice(3, 4), TIERS[tier]

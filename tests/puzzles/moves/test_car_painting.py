@@ -55,8 +55,9 @@ def test_no_order_is_better(compared: Compared) -> None:
 
 
 def by_all_states(colours: list[int]) -> int:
-    """Return the fewest changes, with the whole set
-    of used cars as a state and no car preferred to another.
+    """Return the fewest changes by a search over all states.
+
+    A state is the whole set of used cars, and no car is preferred to another.
     """
     n = len(colours)
     layer = {(0, -1): 0}

@@ -121,8 +121,9 @@ def test_words_that_are_no_colour_are_refused() -> None:
 
 
 def test_distances_are_exact() -> None:
-    """Compare all 24 orientations: the k quarter turns
-    that come first are all products of k matrices.
+    """Compare all 24 orientations with products of matrices.
+
+    Those that k quarter turns reach first are all products of k matrices.
     """
     assert sorted(CUBE.elements) == sorted(permutation(matrix) for matrix in everything())
     visited: set[tuple[int, ...]] = set()
@@ -159,8 +160,9 @@ def test_a_cube_seen_from_elsewhere_is_the_same_puzzle() -> None:
 
 
 def test_as_many_puzzles_as_it_says() -> None:
-    """Go through all questions about three turns;
-    those about turns around one axis look alike from more sides.
+    """Go through all questions about three turns.
+
+    Those about turns around one axis look alike from more sides.
     """
     puzzle = CubeRotationPuzzle(3)
     every = [

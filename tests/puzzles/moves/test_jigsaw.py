@@ -1,5 +1,7 @@
-"""Jigsaw-v0 against permutations tried one by one,
-a SAT solver, breadth-first search over swaps, and pixels compared in the picture itself.
+"""Tests of Jigsaw-v0 against independent references.
+
+They are permutations tried one by one, a SAT solver, breadth-first search over swaps, and pixels
+compared in the picture itself.
 """
 
 from __future__ import annotations
@@ -121,8 +123,9 @@ def test_what_is_left_out_has_other_arrangements() -> None:
 
 @pytest.mark.parametrize("tier", [2, 3, 4])
 def test_a_verdict_says_whether_the_picture_is_whole(tier: int) -> None:
-    """Right answers, right ones with two patches swapped
-    or one repeated, and orders drawn at random.
+    """Judge right answers, wrong ones that are nearly right, and random orders.
+
+    The wrong ones have two patches swapped or one repeated.
     """
     puzzle, dice = JigsawPuzzle(tier), Dice(1, tier)
     solved = 0
@@ -219,8 +222,9 @@ def test_shuffles_are_uniform_but_for_the_picture_itself() -> None:
 def transformed(
     instance: Instance, side: int, turn: int, mirrored: bool, colours: list[int]
 ) -> Instance:
-    """Return the picture turned, reflected and recoloured,
-    its patches lying in some other order.
+    """Return the picture turned, reflected and recoloured.
+
+    Its patches lie in some other order.
     """
     pieces = np.array(colours, np.int8)[instance.patches].reshape(side, side, SIDE, SIDE)
     pieces = np.rot90(np.rot90(pieces, turn, (0, 1)), turn, (2, 3))
@@ -283,8 +287,9 @@ def batch(puzzle: JigsawPuzzle, count: int) -> tuple[list[Instance], Params]:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_task_swaps_by_the_same_rules(tier: str) -> None:
-    """Random swaps, in one batch, against lists: places,
-    rewards, measures, ends; then the plan to the end.
+    """Compare random swaps with lists, then follow the plan to the end.
+
+    This covers places, rewards, measures and ends, in one batch.
     """
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, key = task.puzzle, jax.random.key(0)

@@ -1,6 +1,8 @@
-"""EightPuzzle, FifteenPuzzle, NinePuzzle, SixteenPuzzle and Twiddle against plain moves on lists:
-all distances on 3 x 3 cells, balls of arrangements around start and goal that must not meet on 4 x
-4.
+"""Tests of puzzles that move tiles against plain moves on lists.
+
+The puzzles are EightPuzzle, FifteenPuzzle, NinePuzzle, SixteenPuzzle and Twiddle. On 3 x 3 cells
+all distances are computed, on 4 x 4 balls of arrangements around start and goal, which must not
+meet.
 """
 
 from __future__ import annotations
@@ -120,8 +122,10 @@ def distances(name: str, max_distance: int) -> dict[Board, int]:
 @pytest.mark.engine("breadth-first search from the goal: no shorter solution")
 @pytest.mark.parametrize(("name", "searched_depth"), [*zip(RULES, (31, 16, 8, 4, 11), strict=True)])
 def test_no_solution_is_shorter(name: str, searched_depth: int, compared: Compared) -> None:
-    """Beyond what is known, what is as near to the start
-    as is missing to a shorter solution is not within it.
+    """Search from the start too, where the goal's distances end before the solution does.
+
+    Arrangements as near to the start as a shorter solution still needs must not be among those
+    searched from the goal.
     """
     moves, distance_of = RULES[name], distances(name, searched_depth)
     for tier, count in (("easy", 200), ("medium", 600), ("hard", 500)):
@@ -208,8 +212,10 @@ def test_how_many_sixteen_puzzles_there_are() -> None:
 
 
 def test_how_many_fifteen_puzzles_there_are() -> None:
-    """Mirrored in the falling diagonal they are the same; few are their own mirror images, so that
-    about half are left of what OEIS A089484 counts.
+    """Compare the numbers of puzzles with what OEIS A089484 counts.
+
+    Mirror images in the falling diagonal are the same puzzle. Few arrangements are their own mirror
+    images, so about half are left.
     """
     board = np.arange(16).reshape(4, 4)
     sizes = sizes_of_levels("FifteenPuzzle-v0", [board.ravel(), board.T.ravel()], 20)
@@ -219,8 +225,9 @@ def test_how_many_fifteen_puzzles_there_are() -> None:
 
 
 def test_the_eight_puzzle_is_known_completely() -> None:
-    """Two facts from outside: half of all arrangements can be solved,
-    and the farthest two need 31 moves.
+    """Check two facts from outside.
+
+    Half of all arrangements can be solved, and the farthest two need 31 moves.
     """
     distance_of = distances("EightPuzzle-v0", 32)
     counts = Counter(distance_of.values())
@@ -285,8 +292,9 @@ def test_no_more_than_a_thousand_moves() -> None:
 
 @every_id
 def test_symmetries_keep_moves_and_goal(name: str) -> None:
-    """Each symmetry takes a solution's arrangement to one
-    of the same canonical form and distance.
+    """Check that symmetries keep an arrangement's canonical form and distance.
+
+    The arrangements are those of solutions.
     """
     puzzle: RearrangementPuzzle = puzzle_of(name, "easy")
     moves = RULES[name]
@@ -310,8 +318,9 @@ def test_symmetries_keep_moves_and_goal(name: str) -> None:
 
 
 def test_canonical_forms_count_the_orbits() -> None:
-    """Compare all arrangements of the Twiddle at 4 moves:
-    two with the same form are the same up to a symmetry.
+    """Compare all arrangements of the Twiddle at 4 moves.
+
+    Two with the same form are the same up to a symmetry.
     """
     moves = RULES["Twiddle-v0"]
     goal = tuple(range(9))

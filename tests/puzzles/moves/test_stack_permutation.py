@@ -1,5 +1,6 @@
-"""StackPermutation against Knuth's pattern,
-exhaustive search over all operations, and a plain stack.
+"""Tests of StackPermutation against independent references.
+
+They are Knuth's pattern, exhaustive search over all operations, and a plain stack.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ def traded(orders: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
 
 @pytest.mark.parametrize("count", [4, 5, 6])
 def test_all_orders(count: int) -> None:
-    """Try every word of pushes and pops, and every order:
-    the number of possible ones is a Catalan number.
+    """Try every word of pushes and pops, and every order.
+
+    The number of possible orders is a Catalan number.
     """
     puzzle: Any = puzzle_of(NAME, count)
     reached = {}

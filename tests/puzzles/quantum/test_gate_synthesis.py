@@ -143,8 +143,9 @@ def normal(unitary: np.ndarray) -> bytes:
 
 @cache
 def levels(name: str, max_gates: int) -> list[np.ndarray]:
-    """Different unitaries by the least number of gates,
-    by floating-point search: ``(n, d, d)`` each.
+    """Return different unitaries by the least number of gates, ``(n, d, d)`` each.
+
+    A floating-point search finds them.
     """
     nothing = circuit(name, [])
     keys, levels_so_far = {normal(nothing)}, [nothing[None]]
@@ -188,8 +189,9 @@ def test_the_words_of_the_docs_on_two_qubits() -> None:
     ("tier", "puzzles"), [(3, 38), (5, 436), pytest.param(7, 4608, marks=pytest.mark.slow)]
 )
 def test_how_many_puzzles_on_two_qubits_there_are(tier: int, puzzles: int) -> None:
-    """Count among 10,000 train instances:
-    an eighth are products and repeat each other as often as if there were ``space``.
+    """Count different instances among 10,000 of the train split.
+
+    An eighth are products, and they repeat each other as often as if there were ``space`` of them.
     """
     puzzle = TwoQubitSynthesisPuzzle(tier)
     products = [
@@ -253,9 +255,7 @@ def test_the_wanted_distance_needs_all_gates(
 
 
 def test_random_targets_follow_haars_measure() -> None:
-    """Check that each coordinate of a uniform point
-    of the 3-sphere has a semicircular distribution.
-    """
+    """Check that coordinates of uniform points of the 3-sphere are semicircular."""
     points = np.array([_haar(Dice(1, seed)) for seed in range(2000)])
     np.testing.assert_allclose((points**2).sum(1), 1)
     for column in points.T:

@@ -103,8 +103,9 @@ def undone(images: list[np.ndarray], gates: list[str]) -> bool:
 
 
 def test_distances_are_those_of_unitaries_up_to_phase() -> None:
-    """Breadth-first search over matrices, four gates deep;
-    the order of the group; how many are how far.
+    """Compare distances with breadth-first search over matrices, four gates deep.
+
+    The order of the group and the number of elements at each distance are known.
     """
     group = clifford()
     assert len(group.elements) == 11_520

@@ -1,5 +1,6 @@
-"""HamiltonianPath and HamiltonianCycle against a SAT solver,
-all permutations, and the known numbers of graphs.
+"""Tests of HamiltonianPath and HamiltonianCycle against independent references.
+
+They are a SAT solver, all permutations, and the known numbers of graphs.
 """
 
 from __future__ import annotations
@@ -70,8 +71,9 @@ def places(count: int) -> tuple[dict[tuple[int, int], int], list[list[int]]]:
 
 
 def by_sat(edges: Edges, count: int, closed: bool) -> bool:
-    """Places of vertices such that neighbours are side by side;
-    the first vertex of a cycle may be any.
+    """Return whether vertices have places in which neighbours are side by side.
+
+    The first vertex of a cycle may be any.
     """
     at, one_each = places(count)
     clauses = [*one_each, [at[1, 0]]] if closed else [*one_each]

@@ -1,5 +1,6 @@
-"""CipherKnownPlaintext-v0: every key that fits decrypts the text alike,
-by trying all there are where they are few.
+"""Tests of CipherKnownPlaintext-v0: every key that fits decrypts the text alike.
+
+All keys are tried where there are few.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def read_prompt(prompt: str) -> tuple[str, str, list[tuple[str, str]], str]:
 
 
 def answers_by_hand(prompt: str) -> set[str]:
-    """Return the plaintexts under every key that fits;
+    """Return the plaintexts under every key that fits.
+
     None stands for a letter that is not determined.
     """
     alphabet, name, pairs, text = read_prompt(prompt)
@@ -155,8 +157,10 @@ def small_keys(cipher: Cipher) -> list[tuple[int, ...]]:
 )
 @pytest.mark.parametrize("count", [4, 5])
 def test_what_fits_is_found_among_all_keys(kind: type[Cipher], count: int) -> None:
-    """With few letters in the pairs, where texts are ambiguous too: the same plaintexts as by
-    trying every key, but for a substitution two of them if there are several.
+    """Compare the plaintexts with those of every key.
+
+    The pairs have few letters, so texts are ambiguous too. For a substitution two plaintexts are
+    enough if there are several.
     """
     cipher = kind("ABCDE"[:count], 3)
     dice = Dice(2, 2)

@@ -51,8 +51,9 @@ def runs(rows: list[str]) -> list[list[tuple[int, int]]]:
 
 
 def solutions_by_sat(words: list[str], rows: list[str], limit: int) -> list[list[str]]:
-    """Grids that keep the rules, by clauses: a letter a cell,
-    a slot a word, and a word's letters in its slot.
+    """Return grids that keep the rules, from clauses.
+
+    A cell has a letter, a slot a word, and a word's letters are in its slot.
     """
     pool, side = IDPool(), len(rows)
     letters = sorted(set("".join(words)) | (set("".join(rows)) - set("_#")))
@@ -164,8 +165,9 @@ def test_other_sides_are_refused(side: float) -> None:
 
 @pytest.mark.parametrize("side", [4, 5, 6])
 def test_patterns(side: int) -> None:
-    """Slots of three letters or more, in one piece,
-    the same after half a turn; every cell in a slot.
+    """Check that patterns have slots of three letters or more and are in one piece.
+
+    They are the same after half a turn, and every cell is in a slot.
     """
     for pattern in patterns(side):
         assert pattern == pattern[::-1]
@@ -298,8 +300,9 @@ def test_tiers_are_in_order() -> None:
 
 @pytest.mark.parametrize("tier", TIER_NAMES)
 def test_the_task_plays_by_the_rules(tier: str) -> None:
-    """Random legal placements in one batch,
-    half of them guided by the solver, against a grid of letters.
+    """Compare random legal placements with a grid of letters, in one batch.
+
+    The solver guides half of them.
     """
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, count, batch = task.puzzle, task.count, 128

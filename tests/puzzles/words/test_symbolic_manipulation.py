@@ -88,8 +88,9 @@ MEANINGS: dict[str, Callable[..., str]] = {
     r"take the first rule whose left side "
     r"occurs, and replace its leftmost occurrence by the right side": rewritten,
 }
-"""Meanings of English sentences, written here once more,
-on strings without spaces; in the order of the operations.
+"""Meanings of English sentences, in the order of the operations.
+
+They are written here once more, on strings without spaces.
 """
 LETTERS = {11: (0,), 12: (0, 1), 13: (0, 1), 14: (0, 1), 15: (0,), 17: (0, 1, 2, 3, 4, 5)}
 """Indices of the arguments that are letters, by operation."""
@@ -247,8 +248,9 @@ def test_right_tokens_earn_the_optimum_and_wrong_ones_end_it(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_observation_is_what_a_writer_sees(tier: str) -> None:
-    """Decoded, at a random place of each instance,
-    it is the operation, its arguments, its input, and a prefix.
+    """Decode the observation at a random place of each instance.
+
+    It is the operation, its arguments, its input, and a prefix.
     """
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, dice = task.puzzle, Dice(5, 6)
