@@ -17,7 +17,7 @@ from rlbench_suite.envs.puzzles.formulas.clause_picture import (
     layout,
     picture_of,
 )
-from rlbench_suite.envs.puzzles.shared.caption import with_caption
+from rlbench_suite.envs.puzzles.shared.caption import add_caption
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.language.rows import puzzle_of
 
@@ -77,7 +77,7 @@ def test_formulas_of_every_difficulty_have_room_for_letters_that_can_be_read(nam
 def test_long_captions_have_room() -> None:
     picture = np.zeros((200, 200, 3), np.uint8)
     for words in (5, 60, 200):
-        captioned = with_caption(picture, " ".join(["houses"] * words), (220, 620, 3))
+        captioned = add_caption(picture, " ".join(["houses"] * words), (220, 620, 3))
         assert captioned.shape == (220, 620, 3)
         assert (captioned[10:210, :200] == 0).all()
         assert blank(captioned[-4:]), words

@@ -40,7 +40,16 @@ from rlbench_suite.puzzle.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared.board import CLUE_PAPER, FILLED, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from .expression import OPERATORS, Tree, combined, in_ascii, operations, read, value_of, written
+from .expression import (
+    OPERATORS,
+    Tree,
+    apply_operator,
+    operations,
+    read,
+    to_ascii,
+    value_of,
+    write_tree,
+)
 
 OPERATIONS = (("+", False), ("*", False), ("-", False), ("-", True), ("/", False), ("/", True))
 """Operators, and whether the second number comes first.
@@ -106,7 +115,7 @@ class CombinePuzzle(Puzzle[Instance]):
 
         The value after an equals sign is left out if it is right.
         """
-        text = " ".join(in_ascii(answer).removesuffix(".").split())
+        text = " ".join(to_ascii(answer).removesuffix(".").split())
         expression, equals, value = text.partition("=")
         return (
             expression
@@ -127,14 +136,14 @@ class CombinePuzzle(Puzzle[Instance]):
         for operator, first, second in operations(expression):
             if not self.allows(operator, first, second):
                 return wrong(f"{first} {operator} {second} is not allowed")
-            value = combined(operator, first, second)
+            value = apply_operator(operator, first, second)
         if value != int(instance.target):
             return wrong(f"the value is {value}, not {int(instance.target)}")
         return RIGHT
 
     def solve(self, instance: Instance) -> str:
         """Return the expression of :meth:`tree`."""
-        return written(self.tree(instance), instance.numbers.tolist())
+        return write_tree(self.tree(instance), instance.numbers.tolist())
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the operations of :meth:`tree`, the innermost first."""
@@ -161,7 +170,7 @@ class CombinePuzzle(Puzzle[Instance]):
 
         This ends when one number is left or the last result is the target.
         """
-        return written(self.combine(instance, dice.choice), instance.numbers.tolist())
+        return write_tree(self.combine(instance, dice.choice), instance.numbers.tolist())
 
     def heuristic(self, instance: Instance) -> str:
         """Always choose the operation with the result nearest to the target."""
@@ -169,7 +178,7 @@ class CombinePuzzle(Puzzle[Instance]):
         nearest = self.combine(
             instance, lambda ways: min(ways, key=lambda result: abs(result.value - target))
         )
-        return written(nearest, instance.numbers.tolist())
+        return write_tree(nearest, instance.numbers.tolist())
 
     def combine(
         self, instance: Instance, choose: Callable[[list[PartialResult]], PartialResult]
@@ -200,7 +209,7 @@ class CombinePuzzle(Puzzle[Instance]):
             for operator, turned in OPERATIONS:
                 first, second = (terms[j], terms[i]) if turned else (terms[i], terms[j])
                 if self.allows(operator, first.value, second.value):
-                    value = combined(operator, first.value, second.value)
+                    value = apply_operator(operator, first.value, second.value)
                     ways.append(PartialResult(value, (operator, first.tree, second.tree), (i, j)))
         return ways
 
@@ -293,15 +302,15 @@ class CombineTask(PuzzleTask[NumbersState]):
         tops, bottoms, legal = self.results(state)
         target = params.instance.target.astype(jnp.int32)
 
-        def scaled(tops: jax.Array, bottoms: jax.Array) -> jax.Array:
+        def scale(tops: jax.Array, bottoms: jax.Array) -> jax.Array:
             top = tops.astype(self.dtype)
             return top / (jnp.abs(top) + (target * bottoms).astype(self.dtype) + (bottoms == 0))
 
         blocks = (
-            scaled(*state),
+            scale(*state),
             state.bottoms > 0,
             target[None].astype(self.dtype) / 1000,
-            jnp.where(legal, scaled(tops, bottoms), 0),
+            jnp.where(legal, scale(tops, bottoms), 0),
             legal & (tops == target * bottoms),
         )
         return jnp.concatenate([block.astype(self.dtype) for block in blocks])
@@ -345,23 +354,26 @@ class CombineTask(PuzzleTask[NumbersState]):
         params: Params,
     ) -> jax.Array:
         """Return 1 for the target."""
-        return (self._reached(next_state, params) & ~self._reached(state, params)).astype(
-            self.dtype
-        )
+        return (
+            self._is_target_reached(next_state, params) & ~self._is_target_reached(state, params)
+        ).astype(self.dtype)
 
     def terminal(self, state: NumbersState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the target is reached or nothing can be combined."""
-        return self._reached(state, params) | (self._numbers_left(state) == 1)
+        return self._is_target_reached(state, params) | (self._numbers_left(state) == 1)
 
     def info(self, state: NumbersState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the target is reached."""
-        return {"success": self._reached(state, params), "left": self._numbers_left(state)}
+        return {
+            "success": self._is_target_reached(state, params),
+            "left": self._numbers_left(state),
+        }
 
     def action_mask(self, state: NumbersState, params: Params) -> jax.Array:
         """Return the operations that the rules allow, bool ``(actions,)``."""
         return self.results(state)[2]
 
-    def _reached(self, state: NumbersState, params: Params) -> jax.Array:
+    def _is_target_reached(self, state: NumbersState, params: Params) -> jax.Array:
         there = state.bottoms > 0
         is_target = (
             there & (state.tops == params.instance.target.astype(jnp.int32) * state.bottoms)

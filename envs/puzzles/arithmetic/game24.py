@@ -120,7 +120,7 @@ def _chance(numbers: tuple[Quotient, ...], target: int) -> float:
                 if len(other_numbers) == 1:
                     total += _chance_of_two(other_numbers[0], result, target)
                 else:
-                    total += _chance_of_three((*other_numbers, _reduced(result)), target)
+                    total += _chance_of_three((*other_numbers, _reduce(result)), target)
     return total / ways
 
 
@@ -133,7 +133,7 @@ def _chance_of_three(numbers: tuple[Quotient, ...], target: int) -> float:
     return _chance(numbers, target)
 
 
-def _reduced(number: Quotient) -> Quotient:
+def _reduce(number: Quotient) -> Quotient:
     common = math.gcd(*number)
     return number[0] // common, number[1] // common
 
@@ -167,7 +167,7 @@ def _solve(numbers: tuple[Quotient, ...], trees: list[Tree], target: int) -> Tre
         ):
             if result is None or (
                 len(other_numbers) == 2
-                and not _chance_of_three((*other_numbers, _reduced(result)), target)
+                and not _chance_of_three((*other_numbers, _reduce(result)), target)
             ):
                 continue
             tree = (operator, trees[j], trees[i]) if turned else (operator, trees[i], trees[j])

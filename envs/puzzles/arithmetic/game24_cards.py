@@ -59,9 +59,9 @@ from .card_pictures import (
     SLOT_HEIGHT,
     SLOT_WIDTH,
     SUITS,
+    as_rgb,
     boxes,
     cards,
-    lit,
 )
 from .combine import Instance
 from .expression import OPERATORS
@@ -97,7 +97,7 @@ class Game24CardsPuzzle(Game24Puzzle):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a hand in any order. Return None for four cards outside the tier."""
-        instance = super().compose(dice) if self.tier else _of_two(dice)
+        instance = super().compose(dice) if self.tier else _two_card_instance(dice)
         if instance is None or (self.tier and not super().admits(instance)):
             return None
         return instance._replace(
@@ -134,7 +134,7 @@ class Game24CardsPuzzle(Game24Puzzle):
         return super().constants() if self.tier else ["6 + 6", "3 * 4", "1 * 12", "13 - 1"]
 
 
-def _of_two(dice: Dice) -> Instance:
+def _two_card_instance(dice: Dice) -> Instance:
     """Return two cards and one of the targets that they can make."""
     low, high = sorted(dice.between(1, HIGHEST) for _ in range(EASY_CARDS))
     quotient, remainder = divmod(high, low)
@@ -153,7 +153,7 @@ def card_names(numbers: Sequence[int], suits: Sequence[str]) -> str:
     )
 
 
-def _worth(value: Quotient, params: Params) -> jax.Array:
+def _is_target(value: Quotient, params: Params) -> jax.Array:
     """Return whether a value is the target."""
     top, bottom = value
     return (bottom != 0) & (top == params.instance.target.astype(jnp.int32) * bottom)
@@ -221,7 +221,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         numbers = jnp.pad(params.instance.numbers.astype(jnp.int8), (0, CARDS - self.puzzle.count))
         none = jnp.int32(0)
         formula = jnp.zeros(LENGTH, jnp.int8)
-        worth = running_value.nothing()
+        worth = running_value.empty_levels()
         return FormulaState(
             numbers,
             suits,
@@ -247,10 +247,10 @@ class Game24Cards(PuzzleTask[FormulaState]):
         number = (action + 1).astype(jnp.int32), jnp.int32(1)
         levels = state.levels
         cases = (
-            (is_number, running_value.with_value(levels, number)),
-            (is_operator, running_value.with_operator(levels, action - PLUS)),
-            (opens, running_value.opened(levels)),
-            (closes, running_value.closed(levels)),
+            (is_number, running_value.write_value(levels, number)),
+            (is_operator, running_value.write_operator(levels, action - PLUS)),
+            (opens, running_value.open_parenthesis(levels)),
+            (closes, running_value.close_parenthesis(levels)),
         )
         for case, after in cases:
             levels = jax.tree.map(
@@ -322,11 +322,11 @@ class Game24Cards(PuzzleTask[FormulaState]):
         params: Params,
     ) -> jax.Array:
         """Return 1 for the target."""
-        return (self._success(next_state, params) & ~self._over(state)).astype(self.dtype)
+        return (self._success(next_state, params) & ~self._is_over(state)).astype(self.dtype)
 
     def terminal(self, state: FormulaState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether ``=`` is written."""
-        return self._over(state)
+        return self._is_over(state)
 
     def info(self, state: FormulaState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: ``=`` is written after a formula that is worth the target."""
@@ -339,7 +339,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         """Return the tokens that may follow, bool ``(20,)``."""
         cards_left = state.unused.any()
         ranks = (state.unused & (state.numbers == np.arange(1, HIGHEST + 1)[:, None])).any(axis=1)
-        after_value = ~state.value_due & ~self._over(state)
+        after_value = ~state.value_due & ~self._is_over(state)
         other_tokens = jnp.stack([
             state.value_due & (state.pairs < self.most_pairs),
             after_value & (state.open > 0),
@@ -348,11 +348,11 @@ class Game24Cards(PuzzleTask[FormulaState]):
         operators = jnp.broadcast_to(after_value & cards_left, len(OPERATORS))
         return jnp.concatenate([ranks & state.value_due, operators, other_tokens])
 
-    def _over(self, state: FormulaState) -> jax.Array:
+    def _is_over(self, state: FormulaState) -> jax.Array:
         return (state.formula == EQUALS + 1).any()
 
     def _success(self, state: FormulaState, params: Params) -> jax.Array:
-        return self._over(state) & _worth(running_value.value_of(state.levels), params)
+        return self._is_over(state) & _is_target(running_value.value_of(state.levels), params)
 
     def _symbols(self, state: FormulaState, params: Params) -> jax.Array:
         """Return the observation in symbols; the top of the file lists its entries."""
@@ -368,7 +368,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         can_be = (
             state.unused
             & (~state.value_due | (operators == levels.operator[0]))
-            & ~self._over(state)
+            & ~self._is_over(state)
         )
         worth = running_value.value_of(levels)
         tops, bottoms = (jnp.append(every, last) for every, last in zip(more, worth, strict=True))
@@ -382,7 +382,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
             lying,
             tokens,
             jnp.where(is_possible, scaled, 0),
-            is_possible & _worth((tops, bottoms), params),
+            is_possible & _is_target((tops, bottoms), params),
         )
         return jnp.concatenate([block.reshape(-1).astype(self.dtype) for block in blocks])
 
@@ -407,7 +407,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         goal = jnp.asarray(boxes(NUMBERS))[params.instance.target.astype(jnp.int32)]
         margin = jnp.asarray(table[empty, :SLOT_HEIGHT, :BOX_WIDTH])
         rows = (*slots, margin), (line, ~goal)
-        return lit(jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows]))
+        return as_rgb(jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows]))
 
     # -- host side ---------------------------------------------------------------------------------
 

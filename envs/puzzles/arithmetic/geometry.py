@@ -34,7 +34,7 @@ from rlbench_suite.puzzle.dice import Dice
 from rlbench_suite.puzzle.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
-from ..shared.caption import with_caption
+from ..shared.caption import add_caption
 from ..shared.puzzle_task import Params
 from ..shared.writing import WritingState, WritingTask
 from .plane import CONSTRUCTIONS, COORDINATES, QUESTIONS, TURN, Order, Point, mean
@@ -122,10 +122,10 @@ class GeometryPuzzle(Puzzle[Instance]):
         for _ in range(self.constructions):
             for _ in range(_TRIES):
                 kind = dice.choice(self._kinds)
-                used = self._used(CONSTRUCTIONS[kind].uses, len(points), dice)
+                used = self._sample_points(CONSTRUCTIONS[kind].uses, len(points), dice)
                 point = (
                     CONSTRUCTIONS[kind].construct(*(points[k] for k in used))
-                    if self._apart(points, used)
+                    if self._points_differ(points, used)
                     else None
                 )
                 if point and point not in points and self.suits(point):
@@ -136,10 +136,10 @@ class GeometryPuzzle(Puzzle[Instance]):
             points.append(point)
         for _ in range(_TRIES):
             question_kind = self.kind_of_question(dice)
-            used = self._used(QUESTIONS[question_kind].uses, len(points), dice)
+            used = self._sample_points(QUESTIONS[question_kind].uses, len(points), dice)
             answer = (
                 QUESTIONS[question_kind].answer(*(points[k] for k in used))
-                if self._apart(points, used)
+                if self._points_differ(points, used)
                 else None
             )
             if answer is not None and all(
@@ -154,14 +154,14 @@ class GeometryPuzzle(Puzzle[Instance]):
         return None
 
     @staticmethod
-    def _used(count: int, points: int, dice: Dice) -> list[int]:
+    def _sample_points(count: int, points: int, dice: Dice) -> list[int]:
         """Draw different points, including the last one if it was constructed."""
         if points == FREE:
             return dice.sample(range(points), count)
         return dice.shuffled([*dice.sample(range(points - 1), count - 1), points - 1])
 
     @staticmethod
-    def _apart(points: Sequence[Point], used: Sequence[int]) -> bool:
+    def _points_differ(points: Sequence[Point], used: Sequence[int]) -> bool:
         """Return whether the used points lie in different places."""
         return len({points[k] for k in used}) == len(used)
 
@@ -300,7 +300,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         ])  # fmt: skip
 
     @staticmethod
-    def written(answer: Point | Fraction) -> str:
+    def write_answer(answer: Point | Fraction) -> str:
         """Write an answer."""
         return f"({answer[0]}, {answer[1]})" if isinstance(answer, tuple) else str(answer)
 
@@ -349,7 +349,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         answer = self.answer_to(instance, self.figure(instance))
         if answer is None:
             raise ValueError("the question has no answer")
-        return self.written(answer)
+        return self.write_answer(answer)
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the coordinates of the constructed points if all of them are whole.
@@ -384,7 +384,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         The answer is 1 if that gives none.
         """
         answer = self.answer_to(instance, self.points_of(instance, lambda kind, used: mean(*used)))
-        return "1" if answer is None else self.written(answer)
+        return "1" if answer is None else self.write_answer(answer)
 
     def constants(self) -> Sequence[str]:
         """Return the origin, and small numbers."""
@@ -572,4 +572,4 @@ class Geometry(WritingTask):
         constructed = instance.constructed[: int(state.written) // 2, :, 0].tolist()
         for k, (x, y) in [*enumerate(given_points), *enumerate(constructed, FREE)]:
             board.text(side - 1 - y, x, NAMES[k], FILLED if k >= FREE else INK, 0.8)
-        return with_caption(board.picture(), self.describe(state, params), self.picture_shape)
+        return add_caption(board.picture(), self.describe(state, params), self.picture_shape)

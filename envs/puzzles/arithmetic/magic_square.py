@@ -76,7 +76,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
 
         Return None if the search for one takes too long.
         """
-        full = self._regular(dice) if self.rows == 5 else [0] * self.fillable
+        full = self._regular_square(dice) if self.rows == 5 else [0] * self.fillable
         for _ in range(ROUNDS[self.rows]):
             full = next(_Search(self, full, dice, PATIENCE).completions(), full)
             if not all(full):
@@ -85,7 +85,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
             full = [0 if cell in emptied else value for cell, value in enumerate(full)]
         return Instance(np.array(full, np.int8))
 
-    def _regular(self, dice: Dice) -> list[int]:
+    def _regular_square(self, dice: Dice) -> list[int]:
         """Return a full square whose digits in base ``side`` are two orthogonal Latin squares.
 
         Both Latin squares are made of knight's moves.
@@ -148,7 +148,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
             f"diagonals add up to {self.sum}."
         )
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name a repeated number, or the first line with another sum."""
         cells = [value for row in grid for value in row]
         if len(set(cells)) < len(cells):
@@ -189,7 +189,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
             cell = next(i for i in forced[0] if cells[i] == 0)
             cells[cell] = min(max(self.sum - sum(cells[i] for i in forced[0]), 1), self.fillable)
         unused = iter(sorted(set(range(1, self.fillable + 1)).difference(cells)))
-        return self.written(self.as_rows([value or next(unused) for value in cells]))
+        return self.write_answer(self.as_rows([value or next(unused) for value in cells]))
 
 
 class _Search:
@@ -222,7 +222,7 @@ class _Search:
 
     def completions(self) -> Iterator[list[int]]:
         """Return every completion, as a list of its own."""
-        next_cell = self._next()
+        next_cell = self._next_cell()
         if next_cell is None:
             if not any(self._sums_left):
                 yield list(self._cells)
@@ -244,7 +244,7 @@ class _Search:
             self._sums_left[k] -= sign * number
             self._gaps[k] -= sign
 
-    def _next(self) -> tuple[int, int] | None:
+    def _next_cell(self) -> tuple[int, int] | None:
         """Return the empty cell that the fewest numbers fit, and these numbers as bits.
 
         The result is None if no cell is empty.
@@ -305,7 +305,7 @@ class MagicSquare(CellFillTask):
         self.side = self.puzzle.rows
         self.numbers = np.arange(1, self.cells + 1, dtype=np.int16)
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow unused numbers that leave every line a way to the sum."""
         side = self.side
         grid = cells.astype(jnp.int16).reshape(side, side)
@@ -331,7 +331,7 @@ class MagicSquare(CellFillTask):
             gaps == 1, sums_left, sums_left - 1
         )
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every number is there and every line has the sum."""
         grid = cells.astype(jnp.int16).reshape(self.side, self.side)
         sums = [grid.sum(0), grid.sum(1), jnp.trace(grid)[None], jnp.trace(grid[::-1])[None]]

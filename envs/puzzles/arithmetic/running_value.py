@@ -41,40 +41,46 @@ class Levels(NamedTuple):
     """int8: index in :data:`.expression.OPERATORS` of the operator that waits for a value."""
 
 
-def nothing() -> Levels:
+def empty_levels() -> Levels:
     """Return the levels before the first token: every level is 0 + 0 + the next value."""
     zeros, unit = jnp.zeros(LEVELS, jnp.int32), jnp.ones(LEVELS, jnp.int32)
     return Levels(zeros, unit, zeros, unit, jnp.zeros(LEVELS, jnp.int8))
 
 
-def with_value(levels: Levels, value: Quotient) -> Levels:
+def write_value(levels: Levels, value: Quotient) -> Levels:
     """Write a number at the innermost level."""
-    inner = _extended(_level(levels, 0), value)
+    inner = _extend_level(_level(levels, 0), value)
     return Levels(
         *(jnp.concatenate([new[None], old[1:]]) for new, old in zip(inner, levels, strict=True))
     )
 
 
-def with_operator(levels: Levels, operator: jax.Array) -> Levels:
+def write_operator(levels: Levels, operator: jax.Array) -> Levels:
     """Write an operator."""
     return levels._replace(
         operator=jnp.where(np.arange(LEVELS) == 0, operator.astype(jnp.int8), levels.operator)
     )
 
 
-def opened(levels: Levels) -> Levels:
+def open_parenthesis(levels: Levels) -> Levels:
     """Write an opening parenthesis."""
     return Levels(
-        *(jnp.concatenate([new[:1], old[:-1]]) for new, old in zip(nothing(), levels, strict=True))
+        *(
+            jnp.concatenate([new[:1], old[:-1]])
+            for new, old in zip(empty_levels(), levels, strict=True)
+        )
     )
 
 
-def closed(levels: Levels) -> Levels:
+def close_parenthesis(levels: Levels) -> Levels:
     """Write a closing parenthesis: the innermost level becomes a value of the next."""
     outer = Levels(
-        *(jnp.concatenate([old[1:], new[:1]]) for new, old in zip(nothing(), levels, strict=True))
+        *(
+            jnp.concatenate([old[1:], new[:1]])
+            for new, old in zip(empty_levels(), levels, strict=True)
+        )
     )
-    return with_value(outer, _value(_level(levels, 0)))
+    return write_value(outer, _value(_level(levels, 0)))
 
 
 def value_of(levels: Levels) -> Quotient:
@@ -82,7 +88,7 @@ def value_of(levels: Levels) -> Quotient:
 
     An operator that still waits for its value does not count.
     """
-    return _outward(_value(_level(levels, 0)), levels)
+    return _outermost_value(_value(_level(levels, 0)), levels)
 
 
 def value_with(levels: Levels, operator: jax.Array, value: Quotient) -> Quotient:
@@ -97,7 +103,7 @@ def value_with(levels: Levels, operator: jax.Array, value: Quotient) -> Quotient
         value: the number.
     """
     inner = _level(levels, 0)._replace(operator=operator)
-    return _outward(_value(_extended(inner, value)), levels)
+    return _outermost_value(_value(_extend_level(inner, value)), levels)
 
 
 def _level(levels: Levels, number: int) -> Levels:
@@ -111,7 +117,7 @@ def _value(level: Levels) -> Quotient:
     return top, level.sum_bottom * level.term_bottom
 
 
-def _extended(level: Levels, value: Quotient) -> Levels:
+def _extend_level(level: Levels, value: Quotient) -> Levels:
     """Put a value into a level: it is a new term, or a factor of the last."""
     top, bottom = value
     factor = level.operator >= TIMES
@@ -131,11 +137,11 @@ def _extended(level: Levels, value: Quotient) -> Levels:
     )
 
 
-def _outward(value: Quotient, levels: Levels) -> Quotient:
+def _outermost_value(value: Quotient, levels: Levels) -> Quotient:
     """Return the value of the outermost level.
 
     Each level except the innermost takes the value of the one inside it.
     """
     for number in range(1, LEVELS):
-        value = _value(_extended(_level(levels, number), value))
+        value = _value(_extend_level(_level(levels, number), value))
     return value

@@ -151,7 +151,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
             )
         ]
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name a digit that two letters share, or the first wrong sum."""
         digits = grid[0]
         if len(set(digits)) < len(digits):
@@ -195,7 +195,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
             digits.append(
                 min((d for d in range(1, 10) if d not in digits), key=lambda d: (abs(d - mean), d))
             )
-        return self.written([digits])
+        return self.write_answer([digits])
 
     def _weights(self, letters: list[int]) -> list[list[int]]:
         """Count how often each letter stands in each row, then in each column."""
@@ -320,7 +320,7 @@ class SymbolicGrid(FillTask):
                 free.append(reduce(operator.and_, conditions))
         return unpack_bits(free, 1)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether the digits differ and every shown sum is right."""
         conditions = [
             cells[letter] != cells[other_letter]
@@ -337,7 +337,7 @@ class SymbolicGrid(FillTask):
         side = self.side
         grid = np.arange(side**2).reshape(side, side)
 
-        def counted(letters: jax.Array) -> list[list[jax.Array]]:
+        def count_letters(letters: jax.Array) -> list[list[jax.Array]]:
             one_hot = [
                 [(letters[i] == letter).astype(jnp.int8) for letter in range(self.cells)]
                 for i in range(side**2)
@@ -350,7 +350,7 @@ class SymbolicGrid(FillTask):
                 for line in (*grid, *grid.T)
             ]
 
-        return computed_once(counted)(instance.letters)
+        return computed_once(count_letters)(instance.letters)
 
     @staticmethod
     def _total(letters: list[jax.Array], cells: jax.Array) -> jax.Array:

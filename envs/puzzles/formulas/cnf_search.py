@@ -73,11 +73,11 @@ class Search:
         self.models = self.decisions = 0
         self.model: int | None = None
         self.branches: list[int] = []
-        self.refutation = self._below(
+        self.refutation = self._search_below(
             Node((1 << variables) - 1, 0, (1 << len(clauses)) - 1, clauses_longer_than)
         )
 
-    def _below(self, node: Node) -> list[str]:
+    def _search_below(self, node: Node) -> list[str]:
         """Search below a node; the tree there, as tokens."""
         before: list[str] = []
         behind: list[str] = []
@@ -88,25 +88,29 @@ class Search:
                     self.model = node.true
                 return []
             if failed := node.open & ~node.longer_than[0]:
-                return [*before, f"#{_lowest(failed) + 1}", *reversed(behind)]
+                return [*before, f"#{_lowest_bit(failed) + 1}", *reversed(behind)]
             unit = node.open & ~node.longer_than[1]
             if not unit:
                 break
-            number = _lowest(unit)
+            number = _lowest_bit(unit)
             literal = next(x for x in self._clauses[number] if node.free >> abs(x) - 1 & 1)
             self.branches.append(-literal)
             before.append(str(abs(literal)))
             (behind if literal > 0 else before).append(f"#{number + 1}")
-            node = self._with(node, literal)
+            node = self._add_literal(node, literal)
         literal = self._choice(node)
         self.branches.append(literal)
         self.decisions += 1
-        first = self._below(self._with(node, literal))
-        second = [] if self.models >= self._max_models else self._below(self._with(node, -literal))
+        first = self._search_below(self._add_literal(node, literal))
+        second = (
+            []
+            if self.models >= self._max_models
+            else self._search_below(self._add_literal(node, -literal))
+        )
         true, false = (first, second) if literal > 0 else (second, first)
         return [*before, str(abs(literal)), *true, *false, *reversed(behind)]
 
-    def _with(self, node: Node, literal: int) -> Node:
+    def _add_literal(self, node: Node, literal: int) -> Node:
         """Return the node after a literal has become true."""
         bit = 1 << abs(literal) - 1
         fewer, longer_than = self._holds[-literal], node.longer_than
@@ -141,9 +145,9 @@ class Search:
 def members(numbers: int) -> Iterator[int]:
     """Return the numbers of the bits that are set, in increasing order."""
     while numbers:
-        yield _lowest(numbers)
+        yield _lowest_bit(numbers)
         numbers &= numbers - 1
 
 
-def _lowest(numbers: int) -> int:
+def _lowest_bit(numbers: int) -> int:
     return (numbers & -numbers).bit_length() - 1

@@ -80,10 +80,10 @@ def _check(clauses: Sequence[Clause], variables: int) -> None:
 
 def to_dimacs(formula: Formula) -> str:
     """Write a formula in DIMACS CNF: the problem line, then one clause a line, each ended by 0."""
-    return written(clauses_of(formula), formula.positive.shape[-1])
+    return write_dimacs(clauses_of(formula), formula.positive.shape[-1])
 
 
-def written(clauses: Sequence[Clause], variables: int) -> str:
+def write_dimacs(clauses: Sequence[Clause], variables: int) -> str:
     """Write clauses of any length over any number of variables as :func:`to_dimacs` does."""
     lines = [f"p cnf {variables} {len(clauses)}"]
     return "\n".join(lines + [" ".join(map(str, (*clause, 0))) for clause in clauses]) + "\n"

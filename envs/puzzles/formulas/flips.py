@@ -48,7 +48,7 @@ from .formula import (
     Verdict,
     all_bits,
     false_literals,
-    flipped,
+    flip_variable,
     judge,
     size,
     true_literals,
@@ -97,9 +97,9 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Context) -> State:
         """Flip variable ``action``."""
-        return self.judged(flipped(state.assignment, action), params)
+        return self.judge_assignment(flip_variable(state.assignment, action), params)
 
-    def judged(self, assignment: jax.Array, params: Context) -> State:
+    def judge_assignment(self, assignment: jax.Array, params: Context) -> State:
         """Return the state of an assignment."""
         return State(assignment, judge(self.formula(params), assignment, self.every_clause))
 
@@ -188,7 +188,7 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
         The assignment is a DIMACS ``v`` line.
         """
-        assignment = self._signed(state)
+        assignment = self._true_literals(state)
         formula = self.formula(params)
         unsatisfied = [c for c in clauses_of(formula) if not set(c) & set(assignment)]
         flips = sorted({abs(literal) for clause in unsatisfied for literal in clause})
@@ -238,14 +238,14 @@ class FlipTask(Task[Context, State], Generic[Context]):
             return f"{min_unsatisfied} clauses are unsatisfied, and no assignment leaves fewer"
         return "every clause is satisfied"
 
-    def _signed(self, state: State) -> list[int]:
+    def _true_literals(self, state: State) -> list[int]:
         """Return the true literals, as DIMACS writes them."""
         true = np.asarray(values(state.assignment, self.variables)).tolist()
         return [v if value else -v for v, value in enumerate(true, 1)]
 
     def draw(self, state: State, params: Context) -> np.ndarray:
         """Draw the formula under the assignment: :func:`.clause_picture.picture_of`."""
-        true = {abs(literal): literal > 0 for literal in self._signed(state)}
+        true = {abs(literal): literal > 0 for literal in self._true_literals(state)}
         return picture_of(clauses_of(self.formula(params)), true, self.picture_shape)
 
 
@@ -318,8 +318,8 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
         if len(every_variable) > len(random_words):
             random_words = jax.random.bits(key, every_variable.shape, jnp.uint32)
         bits = random_words[: len(every_variable)] & every_variable
-        solved = self.terminal(self.judged(bits, params), key, params)
-        return self.judged(jnp.where(solved, params.instance.elsewhere, bits), params)
+        solved = self.terminal(self.judge_assignment(bits, params), key, params)
+        return self.judge_assignment(jnp.where(solved, params.instance.elsewhere, bits), params)
 
 
 def _instance_bits(instance: SomeCNF) -> InstanceBits:

@@ -42,7 +42,7 @@ class Formula(NamedTuple):
 class Verdict(NamedTuple):
     """Effect of an assignment on the clauses: two sets of clauses, uint32 ``(words,)`` each."""
 
-    unsatisfied: jax.Array
+    find_unsatisfied: jax.Array
     """Clauses without a true literal."""
     critical: jax.Array
     """Clauses with exactly one true literal: flipping its variable breaks them."""
@@ -75,7 +75,7 @@ def values(assignment: jax.Array, variables: int) -> jax.Array:
     ]
 
 
-def flipped(assignment: jax.Array, variable: jax.Array) -> jax.Array:
+def flip_variable(assignment: jax.Array, variable: jax.Array) -> jax.Array:
     """Return the assignment with one variable negated."""
     bit = np.uint32(1) << (variable % WORD).astype(jnp.uint32)
     if assignment.ndim == 0:
@@ -205,19 +205,21 @@ def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Arr
     upper = ((dice >> 16) * count + ((dice & 0xFFFF) * count >> 16)) >> 16
     lower = dice * count
     scope = jnp.asarray(every_triple)[upper]
-    scope = scope.at[-1].set(_for_split(scope, start, split, variables))
+    scope = scope.at[-1].set(_adapt_to_split(scope, start, split, variables))
 
     limits = np.ceil(np.cumsum(agreement_law())[:-1] * 2.0**WORD).astype(np.uint32)
     pattern = 1 + sum((lower >= limit).astype(jnp.uint32) for limit in limits)
-    first = _lowest(scope)
-    second = _lowest(scope ^ first)
+    first = _lowest_bit(scope)
+    second = _lowest_bit(scope ^ first)
     third = scope ^ first ^ second
     agree = first * (pattern & 1) | second * (pattern >> 1 & 1) | third * (pattern >> 2)
     true = ~(agree ^ model)
-    return Formula(*_transposed(jnp.stack([scope & true, scope & ~true]))[..., :variables])
+    return Formula(*_transpose_bits(jnp.stack([scope & true, scope & ~true]))[..., :variables])
 
 
-def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: int) -> jax.Array:
+def _adapt_to_split(
+    scope: jax.Array, start: jax.Array, split: jax.Array, variables: int
+) -> jax.Array:
     """Return the last clause's variables, adapted to the split.
 
     One of them is exchanged if the formula would belong to the other split.
@@ -229,7 +231,7 @@ def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: 
     def first_of(candidates: jax.Array) -> jax.Array:
         """Return the first candidate from ``start`` on, cyclically. This favours no variable."""
         behind = candidates & (np.uint32(2**WORD - 1) << start)
-        return _lowest(jnp.where(behind != 0, behind, candidates))
+        return _lowest_bit(jnp.where(behind != 0, behind, candidates))
 
     odd_leaves = (last & odd != 0) & (~last & even != 0)
     leaves = jnp.where(odd_leaves, last & odd, last & even)
@@ -238,12 +240,12 @@ def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: 
     return jnp.where(wrong, last ^ first_of(leaves) ^ first_of(enters), last)
 
 
-def _lowest(members: jax.Array) -> jax.Array:
+def _lowest_bit(members: jax.Array) -> jax.Array:
     """Return the lowest bit that is set."""
     return members & -members
 
 
-def _transposed(clauses: jax.Array) -> jax.Array:
+def _transpose_bits(clauses: jax.Array) -> jax.Array:
     """Turn sets of variables into sets of clauses.
 
     These are uint32 ``(..., clauses)`` and ``(..., words, 32)``.

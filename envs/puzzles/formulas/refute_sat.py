@@ -270,7 +270,7 @@ class RefuteSAT(PuzzleTask[State]):
             used=state.used + 1,
         )
 
-        def falsified(case: State) -> jax.Array:
+        def is_falsified(case: State) -> jax.Array:
             some, _, _ = self._open_by_length(case, params)
             return (~some & self.every_clause != 0).any()
 
@@ -294,9 +294,9 @@ class RefuteSAT(PuzzleTask[State]):
             )
 
         closed = lax.while_loop(
-            lambda case: falsified(case) & (case.outcome == OPEN), close, branched
+            lambda case: is_falsified(case) & (case.outcome == OPEN), close, branched
         )
-        model = (self._unmet(closed, params) == 0).all()
+        model = (self._unmet_clauses(closed, params) == 0).all()
         return closed._replace(outcome=jnp.where(model, np.int8(MODEL), closed.outcome))
 
     def _values(self, state: State) -> tuple[jax.Array, jax.Array]:
@@ -327,7 +327,7 @@ class RefuteSAT(PuzzleTask[State]):
         )
         return at_least_one, at_least_two, at_least_three
 
-    def _unmet(self, state: State, params: Params) -> jax.Array:
+    def _unmet_clauses(self, state: State, params: Params) -> jax.Array:
         """Return the clauses without a true literal, uint32 ``(words,)``."""
         assigned, true = self._values(state)
         literals = jnp.where(
@@ -349,7 +349,7 @@ class RefuteSAT(PuzzleTask[State]):
         It holds the values, the second values, the occurrences by length, and the two fractions.
         """
         assigned, true = self._values(state)
-        unmet = self._unmet(state, params)
+        unmet = self._unmet_clauses(state, params)
         at_least_one, at_least_two, at_least_three = self._open_by_length(state, params)
         counts = [
             squash(size((unmet & clauses)[:, None] & jnp.where(assigned, 0, side)), self.dtype)

@@ -117,7 +117,9 @@ class SAT(FlipTask[Formula]):
         assignment = jax.random.key_data(key)[0] & np.uint32(2**self.variables - 1)
         solved = (judge(params, assignment, self.every_clause).unsatisfied == 0).all()
         holds, denies = (as_bits(side[0] & 1 != 0) for side in params)
-        return self.judged(jnp.where(solved, assignment & ~holds | denies, assignment), params)
+        return self.judge_assignment(
+            jnp.where(solved, assignment & ~holds | denies, assignment), params
+        )
 
     def params_from_dimacs(self, text: str) -> Formula:
         """Read a formula of your own to play, with as many variables and clauses as this task has.

@@ -29,7 +29,7 @@ def value_table(variable: int, variables: int) -> int:
     return table
 
 
-def satisfying(clause: Iterable[int], variables: int) -> int:
+def satisfying_assignments(clause: Iterable[int], variables: int) -> int:
     """Return the assignments that satisfy a clause."""
     every, assignments = (1 << (1 << variables)) - 1, 0
     for literal in clause:
@@ -42,7 +42,7 @@ def models_of(clauses: Iterable[Iterable[int]], variables: int) -> int:
     """Return the assignments that satisfy every clause."""
     models = (1 << (1 << variables)) - 1
     for clause in clauses:
-        models &= satisfying(clause, variables)
+        models &= satisfying_assignments(clause, variables)
     return models
 
 
@@ -55,7 +55,7 @@ def least_unsatisfied(clauses: Sequence[Iterable[int]], variables: int) -> tuple
     every = (1 << (1 << variables)) - 1
     digits: list[int] = []
     for clause in clauses:
-        carry, digit = every ^ satisfying(clause, variables), 0
+        carry, digit = every ^ satisfying_assignments(clause, variables), 0
         while carry:
             if digit == len(digits):
                 digits.append(0)

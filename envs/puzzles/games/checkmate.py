@@ -45,11 +45,11 @@ from .chess_moves import (
     ROOK,
     WHITE,
     Move,
-    attacked,
+    is_attacked,
     legal_moves,
+    make_move,
     mates,
     move_name,
-    moved,
     square_name,
 )
 
@@ -97,7 +97,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
                 if piece == PAWN and not 8 <= square < 56:
                     return None
                 board[square] = side * piece
-        if attacked(board, board.index(BLACK * KING), WHITE):
+        if is_attacked(board, board.index(BLACK * KING), WHITE):
             return None
         mating_moves = mates(board, WHITE)
         return (
@@ -180,7 +180,10 @@ class CheckmatePuzzle(Puzzle[Instance]):
         king = board.index(BLACK * KING)
         legal = list(legal_moves(board, WHITE))
         return move_name(
-            max(legal, key=lambda m: (attacked(moved(board, m)[0], king, WHITE), board[m.start]))
+            max(
+                legal,
+                key=lambda m: (is_attacked(make_move(board, m)[0], king, WHITE), board[m.start]),
+            )
         )
 
     def constants(self) -> Sequence[str]:

@@ -66,7 +66,7 @@ _REACH = (
 """Squares that each piece except pawns could reach from each square on an empty board."""
 
 
-def attacked(board: Sequence[int], square: int, side: int) -> bool:
+def is_attacked(board: Sequence[int], square: int, side: int) -> bool:
     """Return whether a piece of the side could capture on a square."""
     for piece, near in (
         (KNIGHT, _KNIGHT[square]),
@@ -132,7 +132,7 @@ def _pawn_moves(board: Sequence[int], side: int, start: int, passing: int) -> It
             yield Move(start, end)
 
 
-def moved(board: Sequence[int], move: Move) -> tuple[list[int], int]:
+def make_move(board: Sequence[int], move: Move) -> tuple[list[int], int]:
     """Return the board after a move, and the square that a pawn passed over."""
     after = list(board)
     piece = after[move.start]
@@ -148,8 +148,8 @@ def moved(board: Sequence[int], move: Move) -> tuple[list[int], int]:
 def legal_moves(board: Sequence[int], side: int, passing: int = NOWHERE) -> Iterator[Move]:
     """Return the moves of a side that do not leave its king in check."""
     for move in moves(board, side, passing):
-        after, _ = moved(board, move)
-        if not attacked(after, after.index(side * KING), -side):
+        after, _ = make_move(board, move)
+        if not is_attacked(after, after.index(side * KING), -side):
             yield move
 
 
@@ -166,10 +166,10 @@ def mates(board: Sequence[int], side: int) -> list[Move]:
             checks = near[piece] >> move.end & 1 and not move.promotion
             if not (checks or move.promotion or opens):
                 continue
-            after, passing = moved(board, move)
-            if not (checks or attacked(after, king, side)):
+            after, passing = make_move(board, move)
+            if not (checks or is_attacked(after, king, side)):
                 continue
-            safe = not attacked(after, move.end if start == own_king else own_king, -side)
+            safe = not is_attacked(after, move.end if start == own_king else own_king, -side)
             if safe and not _may_move(after, king, -side, passing):
                 mating_moves.append(move)
     return mating_moves
@@ -210,12 +210,14 @@ def _may_move(board: list[int], king: int, side: int, passing: int) -> bool:
     Usually the king itself has one.
     """
     board[king] = 0
-    flight = any(board[end] * side <= 0 and not attacked(board, end, -side) for end in _KING[king])
+    flight = any(
+        board[end] * side <= 0 and not is_attacked(board, end, -side) for end in _KING[king]
+    )
     board[king] = side * KING
     if flight:
         return True
     for move in moves(board, side, passing):
-        if move.start != king and not attacked(moved(board, move)[0], king, -side):
+        if move.start != king and not is_attacked(make_move(board, move)[0], king, -side):
             return True
     return False
 

@@ -125,7 +125,7 @@ class TicTacToePuzzle(Puzzle[Position]):
             "cell (_). The first "
             "to have four in a row, a column or a diagonal wins; if the board is full and nobody "
             "has, it is a draw. "
-            f"X is to move:\n\n{written(instance.cells.tolist())}\n\n"
+            f"X is to move:\n\n{position_text(instance.cells.tolist())}\n\n"
             "Find a best move for X: one after which, with perfect play by both, the game ends at "
             "least as well for X "
             "as after any other move (a win is better than a draw, a draw better than a loss). "
@@ -337,7 +337,7 @@ def _cell_name(cell: int) -> str:
     return f"{cell // SIDE + 1} {cell % SIDE + 1}"
 
 
-def written(cells: Sequence[int]) -> str:
+def position_text(cells: Sequence[int]) -> str:
     """Return a position as the prompt shows it."""
     return "\n".join(
         " ".join(SYMBOLS[owner] for owner in cells[r * SIDE : (r + 1) * SIDE]) for r in range(SIDE)
@@ -500,7 +500,7 @@ class TicTacToe(PuzzleTask[State]):
         """Show the rules in a line, and the board."""
         return (
             "Four in a row wins. You are X and to "
-            f"move:\n\n{written(np.asarray(state.cells).tolist())}"
+            f"move:\n\n{position_text(np.asarray(state.cells).tolist())}"
         )
 
     def how_to_act(self) -> str:

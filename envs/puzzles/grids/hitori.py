@@ -29,9 +29,9 @@ from rlbench_suite.numerics.reductions import union
 from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import CLUE_PAPER, FILLED, INK, LINE, PAPER, Board
-from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, two_symbol_mask
 from ..shared.puzzle_task import Params
-from ..shared.symmetry import relabelled, smallest_form, square_symmetries
+from ..shared.symmetry import relabel_values, smallest_form, square_symmetries
 
 BLACK, WHITE = 1, 2
 LARGEST_SIDE = 9
@@ -68,7 +68,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         self._every = 2 ** (side * side) - 1
         self._not_first = self._every // (2**side - 1) * (2**side - 2)
         """The cells that are not in the first column."""
-        self._beside = [self._spread(1 << cell) for cell in range(side * side)]
+        self._beside = [self._neighbours(1 << cell) for cell in range(side * side)]
         """The neighbours of each cell."""
         self._in_line = [
             sum(
@@ -86,7 +86,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
 
         Return None if no numbers were found that leave one solution.
         """
-        black = self._blackened(dice)
+        black = self._sample_black_cells(dice)
         numbers = self._white_numbers(black, dice)
         if numbers is None:
             return None
@@ -112,7 +112,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         """
         numbers = instance.numbers.tolist()
         return smallest_form(
-            relabelled(numbers[i] for i in order) for order in square_symmetries(self.rows)
+            relabel_values(numbers[i] for i in order) for order in square_symmetries(self.rows)
         )
 
     def rules(self) -> str:
@@ -129,7 +129,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         rows = self.as_rows(instance.numbers.tolist())
         return "The numbers:\n" + "\n".join(" ".join(map(str, row)) for row in rows)
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first broken rule.
 
         It is a repeated number, black neighbours, or white cells that are not connected.
@@ -145,13 +145,15 @@ class HitoriPuzzle(GridPuzzle[Instance]):
             if black >> cell & 1 and self._beside[cell] & black:
                 return f"the black cell in {where} has a black neighbour"
         return (
-            "" if self._connected(self._every & ~black) else "the white cells do not hang together"
+            ""
+            if self._is_connected(self._every & ~black)
+            else "the white cells do not hang together"
         )
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
         for black in self._solutions(instance.numbers.tolist()):
-            return self._coloured(black)
+            return self._colour_grid(black)
         raise ValueError("these numbers have no solution")
 
     def difficulty(self, instance: Instance) -> float:
@@ -171,16 +173,16 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         for cell, equal_cells in enumerate(self._repeats(instance.numbers.tolist())):
             if equal_cells & ~black and not self._beside[cell] & black:
                 black |= 1 << cell
-        return self.written(self._coloured(black))
+        return self.write_answer(self._colour_grid(black))
 
     # -- generation --------------------------------------------------------------------------------
 
-    def _blackened(self, dice: Dice) -> int:
+    def _sample_black_cells(self, dice: Dice) -> int:
         """Draw a set of black cells to which no further one can be added."""
         black = 0
         for cell in dice.shuffled(range(self.rows**2)):
             more = black | 1 << cell
-            if not self._beside[cell] & black and self._connected(self._every & ~more):
+            if not self._beside[cell] & black and self._is_connected(self._every & ~more):
                 black = more
         return black
 
@@ -239,13 +241,13 @@ class HitoriPuzzle(GridPuzzle[Instance]):
             for colour in (BLACK, WHITE):
                 if tried:
                     tried[0] += 1
-                implied = self._implied(repeats, black, white, order[start], colour)
+                implied = self._implied_colours(repeats, black, white, order[start], colour)
                 if implied:
                     yield from search(*implied, start + 1)
 
         return search(0, 0, 0)
 
-    def _implied(
+    def _implied_colours(
         self, repeats: Sequence[int], black: int, white: int, cell: int, colour: int
     ) -> tuple[int, int] | None:
         """Return the black and the white cells after a cell is coloured, with all that follows.
@@ -266,7 +268,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
             if to_white & black or to_black & white or to_white & to_black:
                 return None
             new_black, new_white = to_black & ~black, to_white & ~white
-        if white & ~self._reached(white & -white, self._every & ~black):
+        if white & ~self._reachable_cells(white & -white, self._every & ~black):
             return None
         return black, white
 
@@ -277,24 +279,24 @@ class HitoriPuzzle(GridPuzzle[Instance]):
             with_number[number] |= 1 << cell
         return [with_number[number] & self._in_line[cell] for cell, number in enumerate(numbers)]
 
-    def _spread(self, cells: int) -> int:
+    def _neighbours(self, cells: int) -> int:
         """Return the neighbours of some cells."""
         side = self.rows
         to_left, to_right = (cells & self._not_first) >> 1, cells << 1 & self._not_first
         return (to_left | to_right | cells << side | cells >> side) & self._every
 
-    def _reached(self, start: int, ground: int) -> int:
+    def _reachable_cells(self, start: int, ground: int) -> int:
         """Return the cells of the ground that are connected with the start."""
         reached, before = start, 0
         while reached != before:
             before = reached
-            reached |= self._spread(reached) & ground
+            reached |= self._neighbours(reached) & ground
         return reached
 
-    def _connected(self, cells: int) -> bool:
-        return self._reached(cells & -cells, cells) == cells
+    def _is_connected(self, cells: int) -> bool:
+        return self._reachable_cells(cells & -cells, cells) == cells
 
-    def _coloured(self, black: int) -> Grid:
+    def _colour_grid(self, black: int) -> Grid:
         return self.as_rows([BLACK if black >> cell & 1 else WHITE for cell in range(self.rows**2)])
 
 
@@ -340,7 +342,7 @@ class Hitori(CellFillTask):
         )
         return (Component("equal", meaning, shape=shape),)
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow the colours that the cell's neighbours and lines leave open.
 
         A black cell has no black neighbours. A white cell's number is not in other white cells of
@@ -352,9 +354,9 @@ class Hitori(CellFillTask):
         number = self._numbers(instance)
         white = jnp.where(grid == WHITE, number, 0)
         used_numbers = self._union(white, 1)[:, None] | self._union(white, 0)
-        return either(~beside, used_numbers & number == 0)
+        return two_symbol_mask(~beside, used_numbers & number == 0)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether the cells keep all three rules.
 
         No black cells touch, the white cells are connected, and no line repeats a white number.
@@ -370,7 +372,7 @@ class Hitori(CellFillTask):
             ).all()
             for axis in (0, 1)
         ]
-        return apart & different[0] & different[1] & self._connected(~black)
+        return apart & different[0] & different[1] & self._is_connected(~black)
 
     def _numbers(self, instance: Any) -> jax.Array:
         """Return the number of each cell as a bit, uint16 ``(side, side)``."""
@@ -382,7 +384,7 @@ class Hitori(CellFillTask):
     def _union(bits: jax.Array, axis: int) -> jax.Array:
         return union(bits, axis)
 
-    def _connected(self, cells: jax.Array) -> jax.Array:
+    def _is_connected(self, cells: jax.Array) -> jax.Array:
         """Return whether some cells are connected.
 
         A flood starts from the first cell. It fills rows (as words) in both directions over

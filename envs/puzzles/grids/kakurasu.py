@@ -25,7 +25,7 @@ from rlbench_suite.numerics.reductions import summed
 from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import Board
-from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, either
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, two_symbol_mask
 
 FILLED, BLANK = 1, 2
 LARGEST_SIDE = 8
@@ -92,7 +92,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         }
         """The cells of such a row."""
         self._lines = {
-            row_ones: self.written([list(cells)]) for row_ones, cells in self._cells.items()
+            row_ones: self.write_answer([list(cells)]) for row_ones, cells in self._cells.items()
         }
         """The same row in the format of an answer."""
         self._counted = [
@@ -154,7 +154,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
             f"{columns}"
         )
 
-    def sound(self, instance: Instance, cells: bytes) -> bool:
+    def is_sound(self, instance: Instance, cells: bytes) -> bool:
         """Check all lines at once, a byte for each row or column; no sum exceeds 36."""
         side, sums = self.rows, 0
         for r, added in enumerate(self._added):
@@ -164,7 +164,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
             == instance.column_sums.tobytes() + instance.row_sums.tobytes()
         )
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first line that misses its clue."""
         across = list(zip(*grid, strict=True))
         for kind, lines, sums in (
@@ -179,13 +179,13 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
-        return self.as_rows(b"".join([self._cells[row] for row in self._first(instance)]))
+        return self.as_rows(b"".join([self._cells[row] for row in self._first_solution(instance)]))
 
     def solve(self, instance: Instance) -> str:
         """Return the same grid as text, joined from lines."""
-        return "\n".join([self._lines[row] for row in self._first(instance)])
+        return "\n".join([self._lines[row] for row in self._first_solution(instance)])
 
-    def _first(self, instance: Instance) -> tuple[int, ...]:
+    def _first_solution(self, instance: Instance) -> tuple[int, ...]:
         sums = self._sums(instance)
         searched_sums, solution = self._searched
         if searched_sums == sums:
@@ -212,7 +212,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
                     lacking[c] -= r
                     line[c] = FILLED
             grid.append(line)
-        return self.written(grid)
+        return self.write_answer(grid)
 
     @staticmethod
     def _sums(instance: Instance) -> tuple[bytes, int]:
@@ -282,7 +282,7 @@ class Kakurasu(CellFillTask):
         """A clue for each line."""
         return 2 * self.puzzle.rows
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow the values that both clues of a cell leave open.
 
         A cell may be filled if both clues have room for it, and left blank if both can still be
@@ -297,9 +297,9 @@ class Kakurasu(CellFillTask):
         spare = (numbers <= (row_most - instance.row_sums)[:, None]) & (
             numbers[:, None] <= column_most - instance.column_sums
         )
-        return either(fits, spare)
+        return two_symbol_mask(fits, spare)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every line adds up to its clue."""
         row_sums, column_sums = self._sums(cells == FILLED)
         return (row_sums == instance.row_sums).all() & (column_sums == instance.column_sums).all()

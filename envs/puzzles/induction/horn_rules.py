@@ -50,7 +50,7 @@ class Vocabulary(NamedTuple):
     unmarked: str
 
 
-def written(body: Sequence[Literal], vocabulary: Vocabulary) -> str:
+def rule_text(body: Sequence[Literal], vocabulary: Vocabulary) -> str:
     """Return a rule as text."""
     return f"target(X,Y) :- {', '.join(literal_text(literal, vocabulary) for literal in body)}."
 
@@ -214,7 +214,7 @@ def bodies(max_literals: int, fresh: int) -> tuple[tuple[int, ...], ...]:
 
 
 @cache
-def by_size(max_literals: int, fresh: int) -> tuple[np.ndarray, ...]:
+def bodies_by_size(max_literals: int, fresh: int) -> tuple[np.ndarray, ...]:
     """Return :func:`bodies` as arrays ``(rules, size)`` for sizes 1 to ``max_literals``."""
     every = bodies(max_literals, fresh)
     return tuple(
@@ -224,7 +224,7 @@ def by_size(max_literals: int, fresh: int) -> tuple[np.ndarray, ...]:
 
 
 @cache
-def connected(num_literals: int, fresh: int) -> tuple[int, ...]:
+def connected_bodies(num_literals: int, fresh: int) -> tuple[int, ...]:
     """Return the places in :func:`bodies` of bodies that link their variables.
 
     The bodies have ``num_literals`` literals.
@@ -269,7 +269,7 @@ def extensions(tables: np.ndarray, max_literals: int, fresh: int) -> np.ndarray:
     ``tables`` are those of :func:`truths`.
     """
     pairs_by_size = []
-    for literal_numbers in by_size(max_literals, fresh):
+    for literal_numbers in bodies_by_size(max_literals, fresh):
         cases = reduce(np.bitwise_and, (tables[column] for column in literal_numbers.T))
         pairs_by_size.append(np.bitwise_or.reduce(cases, axis=1))
     return np.concatenate(pairs_by_size)

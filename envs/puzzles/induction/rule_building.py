@@ -46,8 +46,8 @@ from .horn_rules import (
     Vocabulary,
     literal_text,
     literals,
+    rule_text,
     truths,
-    written,
 )
 from .rule_induction import (
     UNSHOWN,
@@ -303,7 +303,7 @@ class RuleInduction(PuzzleTask[RuleState]):
         """Show the world, the examples and the rule so far."""
         body, covers = self._body(state), self.info(state, params)
         rule = (
-            written(body, VOCABULARIES[int(params.instance.kind)])
+            rule_text(body, VOCABULARIES[int(params.instance.kind)])
             if body
             else "target(X,Y) always holds."
         )

@@ -36,13 +36,13 @@ from .horn_rules import (
     Vocabulary,
     World,
     bodies,
-    connected,
+    connected_bodies,
     extension,
     extensions,
     literals,
     read,
+    rule_text,
     truths,
-    written,
 )
 
 FAMILY, GRAPH = range(2)
@@ -199,7 +199,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         pairs_by_rule = extensions(truths(first_world, self.fresh), self.num_literals, self.fresh)
         shorter = len(bodies(self.num_literals - 1, self.fresh))
         for _ in range(_TRIES):
-            rule = dice.choice(connected(self.num_literals, self.fresh))
+            rule = dice.choice(connected_bodies(self.num_literals, self.fresh))
             equal_rules = np.flatnonzero(pairs_by_rule == pairs_by_rule[rule])
             if (
                 not 3 <= int(pairs_by_rule[rule]).bit_count() <= SIDE * SIDE // 2
@@ -240,11 +240,11 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         ]
         wrong_rules = pairs_by_rule[pairs_by_rule != pairs_by_rule[rule]]
         for pair in pairs:
-            wrong_rules = _agreeing(wrong_rules, pair, target)
+            wrong_rules = _agreeing_rules(wrong_rules, pair, target)
         while len(wrong_rules):
             pair = next(p for p in order if (int(wrong_rules[0]) ^ target) >> p & 1)
             pairs.append(pair)
-            wrong_rules = _agreeing(wrong_rules, pair, target)
+            wrong_rules = _agreeing_rules(wrong_rules, pair, target)
         if len(pairs) > self.most_examples:
             return None
         rows = np.full((self.most_examples, 3), UNSHOWN, np.int8)
@@ -307,7 +307,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a rule over the predicates of the world."""
-        rule = written(
+        rule = rule_text(
             [(0, 2, 0), (0, 3, 1), (1, 2, 2), (2, 3, 3)], VOCABULARIES[int(instance.kind)]
         )
         return [Example("For example, another rule would be written:", rule)]
@@ -349,7 +349,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
                     return wrong(f"it fits the examples, but it is wrong in unseen worlds {what}")
         return RIGHT
 
-    def _fitting(self, instance: Instance) -> np.ndarray:
+    def _fitting_rules(self, instance: Instance) -> np.ndarray:
         """Return the places in :func:`.horn_rules.bodies` of the rules that fit the examples."""
         pairs_by_rule = extensions(
             truths(shown_world(instance), self.fresh), self.num_literals, self.fresh
@@ -361,20 +361,20 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the literals of the first rule that fits."""
-        return list(bodies(self.num_literals, self.fresh)[self._fitting(instance)[0]])
+        return list(bodies(self.num_literals, self.fresh)[self._fitting_rules(instance)[0]])
 
     def solve(self, instance: Instance) -> str:
         """Return the first rule that fits, by trying all of them."""
-        return written(self.body(self.plan(instance)), VOCABULARIES[int(instance.kind)])
+        return rule_text(self.body(self.plan(instance)), VOCABULARIES[int(instance.kind)])
 
     def difficulty(self, instance: Instance) -> float:
         """Return log2 of the place of the first rule that fits, counted from 1."""
-        return math.log2(1 + int(self._fitting(instance)[0]))
+        return math.log2(1 + int(self._fitting_rules(instance)[0]))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Draw any rule of the hidden one's size that links its variables."""
-        rule = dice.choice(connected(self.num_literals, self.fresh))
-        return written(
+        rule = dice.choice(connected_bodies(self.num_literals, self.fresh))
+        return rule_text(
             self.body(bodies(self.num_literals, self.fresh)[rule]), VOCABULARIES[int(instance.kind)]
         )
 
@@ -399,14 +399,14 @@ class RuleInductionPuzzle(Puzzle[Instance]):
             cases &= tables[best]
             if index[best] == 1:
                 break
-        return written(self.body(body), VOCABULARIES[int(instance.kind)])
+        return rule_text(self.body(body), VOCABULARIES[int(instance.kind)])
 
     def constants(self) -> Sequence[str]:
         """Return each relation as it is."""
-        return [written([(0, 0, 1)], vocabulary) for vocabulary in VOCABULARIES]
+        return [rule_text([(0, 0, 1)], vocabulary) for vocabulary in VOCABULARIES]
 
 
-def _agreeing(rules: np.ndarray, pair: int, target: int) -> np.ndarray:
+def _agreeing_rules(rules: np.ndarray, pair: int, target: int) -> np.ndarray:
     """Return the rules that agree with the target about a pair."""
     return rules[(rules >> np.uint64(pair) & np.uint64(1)) == np.uint64(target >> pair & 1)]
 
@@ -417,7 +417,7 @@ def _instance(
     """Stack the shown world, then the other worlds of the same size, then the larger ones."""
     same_size, larger = slice(1, 1 + UNSEEN), slice(1 + UNSEEN, None)
 
-    def stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    def stack_bytes(arrays: Sequence[np.ndarray]) -> np.ndarray:
         return np.stack(arrays).astype(np.int8)
 
     return Instance(
@@ -425,12 +425,12 @@ def _instance(
         worlds[0].relation.astype(np.int8),
         worlds[0].marked.astype(np.int8),
         examples,
-        stacked([world.relation for world in worlds[same_size]]),
-        stacked([world.marked for world in worlds[same_size]]),
-        stacked(targets[:UNSEEN]),
-        stacked([world.relation for world in worlds[larger]]),
-        stacked([world.marked for world in worlds[larger]]),
-        stacked(targets[UNSEEN:]),
+        stack_bytes([world.relation for world in worlds[same_size]]),
+        stack_bytes([world.marked for world in worlds[same_size]]),
+        stack_bytes(targets[:UNSEEN]),
+        stack_bytes([world.relation for world in worlds[larger]]),
+        stack_bytes([world.marked for world in worlds[larger]]),
+        stack_bytes(targets[UNSEEN:]),
     )
 
 

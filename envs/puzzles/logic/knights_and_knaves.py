@@ -206,7 +206,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         """Return the least form: people renamed, each sentence about two in either order."""
         sentences = _sentences(instance)
 
-        def oriented(sentence: Sentence, colours: Sequence[int]) -> tuple[int, int, int]:
+        def orient_sentence(sentence: Sentence, colours: Sequence[int]) -> tuple[int, int, int]:
             a, b, table = sentence
             if b == NOBODY:
                 return (NOBODY if a == NOBODY else colours[a]), NOBODY, table
@@ -230,13 +230,13 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
                         (colours[speaker], SWAPPED[table], colours[a], speaker == b)
                     )
             return [
-                (oriented(s, colours), tuple(sorted(m)))
+                (orient_sentence(s, colours), tuple(sorted(m)))
                 for s, m in zip(sentences, mentioned, strict=True)
             ]
 
         def form(names: Sequence[int]) -> bytes:
             rows = sorted(
-                (names[speaker], *oriented(sentence, names))
+                (names[speaker], *orient_sentence(sentence, names))
                 for speaker, sentence in enumerate(sentences)
             )
             return np.array(rows, np.int16).tobytes()
@@ -294,7 +294,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
             Example("For example, if there were only Alma, a knight, and Boris, a knave:", "K N")
         ]
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first person whose sentence does not fit the kind."""
         kinds = grid[0]
         for speaker, sentence in enumerate(_sentences(instance)):
@@ -340,7 +340,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         kinds: list[int] = []
         for _ in sentences:
             kinds.append(KNIGHT if self._no_contradiction(sentences, [*kinds, KNIGHT]) else KNAVE)
-        return self.written([kinds])
+        return self.write_answer([kinds])
 
     @staticmethod
     def _no_contradiction(sentences: list[Sentence], kinds: list[int]) -> bool:
@@ -388,7 +388,7 @@ class KnightsAndKnaves(CellFillTask):
         """Numbers of :meth:`facts`."""
         return self.people * (2 * self.people + max(4, self.people + 1))
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow kinds that make no sentence wrong.
 
         Only sentences about people with known kinds count.
@@ -397,15 +397,15 @@ class KnightsAndKnaves(CellFillTask):
         known_people = jnp.where(cells > 0, here, 0).sum(dtype=jnp.uint16) | here[:, None]
         knights = jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16)
         knights = jnp.stack([knights | here, knights & ~here], axis=1)
-        is_decided = self._concerned(instance) & ~known_people[..., None] == 0
+        is_decided = self._people_concerned(instance) & ~known_people[..., None] == 0
         return ~(is_decided & ~self._fits(knights, instance)).any(axis=-1)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every sentence fits its speaker."""
         here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
         return self._fits(jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16), instance).all()
 
-    def _concerned(self, instance: Any) -> jax.Array:
+    def _people_concerned(self, instance: Any) -> jax.Array:
         """Return the people who decide whether each sentence fits, as sets of bits.
 
         They are uint16 ``(people,)``.

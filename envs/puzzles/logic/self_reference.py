@@ -155,7 +155,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
 
     # -- assignments: a set of them is a number of 2**statements bits, one for each ----------------
 
-    def _with_count(self, about: int) -> list[int]:
+    def _assignments_by_count(self, about: int) -> list[int]:
         """Return, for each number, the assignments that make so many of some statements true."""
         if about not in self._by_count:
             cases = [self._every]
@@ -167,17 +167,19 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
             self._by_count[about] = cases
         return self._by_count[about]
 
-    def _right_in(self, statement: Statement) -> int:
+    def _right_assignments(self, statement: Statement) -> int:
         """Return the assignments in which the content of a statement is true."""
         about, counts = statement
         # No two overlap.
-        return sum(case for k, case in enumerate(self._with_count(about)) if counts >> k & 1)
+        return sum(
+            case for k, case in enumerate(self._assignments_by_count(about)) if counts >> k & 1
+        )
 
-    def _consistent(self, statements: Sequence[Statement]) -> int:
+    def _consistent_assignments(self, statements: Sequence[Statement]) -> int:
         """Return the assignments that make every true statement right and every false one wrong."""
         cases = self._every
         for true, statement in zip(self._true, statements, strict=True):
-            cases &= self._every ^ true ^ self._right_in(statement)
+            cases &= self._every ^ true ^ self._right_assignments(statement)
         return cases
 
     def compose(self, dice: Dice) -> Instance | None:
@@ -189,7 +191,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         values = dice.below(2**self.columns)
         for _ in range(_TRIES):
             statements = [self._statement(number, values, dice) for number in range(self.columns)]
-            if self._consistent(statements) == 1 << values:
+            if self._consistent_assignments(statements) == 1 << values:
                 about, counts = zip(*statements, strict=True)
                 return Instance(
                     np.zeros(self.columns, np.int8),
@@ -295,7 +297,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
             )
         ]
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first statement with a value that does not fit its content."""
         true = sum(1 << k for k, value in enumerate(grid[0]) if value == TRUE)
         for number, (about, counts) in enumerate(_statements(instance)):
@@ -309,7 +311,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
 
     def solution(self, instance: Instance) -> Grid:
         """Try all assignments."""
-        cases = self._consistent(_statements(instance))
+        cases = self._consistent_assignments(_statements(instance))
         if not cases:
             raise ValueError("these statements contradict each other")
         values = cases.bit_length() - 1
@@ -342,7 +344,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         for number in range(self.columns):
             if _no_contradiction(statements, number + 1, true | 1 << number):
                 true |= 1 << number
-        return self.written([[TRUE if true >> k & 1 else FALSE for k in range(self.columns)]])
+        return self.write_answer([[TRUE if true >> k & 1 else FALSE for k in range(self.columns)]])
 
 
 def _statements(instance: Instance) -> list[Statement]:
@@ -390,21 +392,21 @@ class SelfReference(FillTask):
             here = np.uint16(1 << i)
             still_unknown = unknown & ~here
             values = (
-                self._possible(true_set, still_unknown, instance)
+                self._is_possible(true_set, still_unknown, instance)
                 for true_set in (true | here, true & ~here)
             )
             free += [(unknown & here != 0) & possible for possible in values]
         return unpack_bits(free, 1)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every statement's value fits its content."""
-        return self._possible(self._sets(cells, TRUE), jnp.uint16(0), instance)
+        return self._is_possible(self._sets(cells, TRUE), jnp.uint16(0), instance)
 
     def _sets(self, cells: jax.Array, value: int) -> jax.Array:
         """Return the statements with a value, as a set: uint16."""
         return rows_as_bits((cells == value).astype(jnp.uint16), self.cells, 1)[0]
 
-    def _possible(self, true: jax.Array, unknown: jax.Array, instance: Any) -> jax.Array:
+    def _is_possible(self, true: jax.Array, unknown: jax.Array, instance: Any) -> jax.Array:
         """Return whether no statement with a value is settled to have the other one: bool.
 
         Args:

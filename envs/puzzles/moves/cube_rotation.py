@@ -57,12 +57,12 @@ def _sources(cycle: Sequence[str]) -> Orientation:
 _SOURCES = tuple(_sources(cycle) for cycle in _CYCLES.values())
 
 
-def turned(orientation: Sequence[int], turn: int) -> Orientation:
+def turn_cube(orientation: Sequence[int], turn: int) -> Orientation:
     """Return the orientation after a quarter turn."""
     return tuple(orientation[source] for source in _SOURCES[turn])
 
 
-CUBE: Group[Orientation] = Group(_START, TURNS, turned)
+CUBE: Group[Orientation] = Group(_START, TURNS, turn_cube)
 """The 24 orientations."""
 
 
@@ -123,7 +123,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         """Draw colours, turns and side at random; None if the turns cancel."""
         turns = bytearray([word * len(TURNS) >> 64 for word in dice.words(int(self.tier))])
         colours = bytearray(dice.shuffled(range(6)))
-        element = self._after(turns)
+        element = self._orientation_after(turns)
         if element == 0:
             return None
         side = np.int8(dice.below(6))
@@ -193,7 +193,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def heuristic(self, instance: Instance) -> str:
         """Make only the last two turns, from the colours named in the question."""
-        orientation = CUBE.elements[self._after(instance.turns[-2:].tobytes())]
+        orientation = CUBE.elements[self._orientation_after(instance.turns[-2:].tobytes())]
         return COLOURS[instance.colours[orientation[instance.side]]]
 
     def constants(self) -> Sequence[str]:
@@ -202,11 +202,11 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def _colour(self, instance: Instance) -> int:
         """Return the colour at the side in question, after the turns."""
-        orientation = CUBE.elements[self._after(instance.turns.tobytes())]
+        orientation = CUBE.elements[self._orientation_after(instance.turns.tobytes())]
         return int(instance.colours[orientation[instance.side]])
 
     @staticmethod
-    def _after(turns: Iterable[int]) -> int:
+    def _orientation_after(turns: Iterable[int]) -> int:
         """Return the number of the cube's orientation after the turns."""
         element = 0
         for turn in turns:

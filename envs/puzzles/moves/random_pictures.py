@@ -27,7 +27,7 @@ _SHAPES = 3
 """Shapes on every two repeats of the pattern."""
 
 
-def painted(dice: Dice, repeats: int, period: int) -> np.ndarray:
+def paint_picture(dice: Dice, repeats: int, period: int) -> np.ndarray:
     """Return a picture with a pattern that repeats downward and to the right.
 
     The shapes on it do not repeat.
@@ -67,7 +67,7 @@ def _shape(dice: Dice, side: int, row: np.ndarray, column: np.ndarray) -> np.nda
     return (np.abs(down * row + right * column) <= 2) & (around <= 2 * size)
 
 
-def lit(picture: Any, where: Any) -> Any:
+def as_rgb(picture: Any, where: Any) -> Any:
     """Return the lights of colours as uint8, with a last axis of three added.
 
     ``where`` is NumPy's or JAX's.

@@ -49,7 +49,7 @@ class SlidingPuzzle(RearrangementPuzzle):
         ]
         """New cell of a hole after each move, by the hole's cell; None if it is off the board."""
 
-    def after_of(self, position: bytes, move: int) -> bytes | None:
+    def board_after(self, position: bytes, move: int) -> bytes | None:
         """Swap the hole with the tile there."""
         hole = position.index(self.blank)
         target = self._target[hole][move]
@@ -59,7 +59,7 @@ class SlidingPuzzle(RearrangementPuzzle):
         board[hole], board[target] = board[target], self.blank
         return bytes(board)
 
-    def expanded(self, boards: np.ndarray) -> np.ndarray:
+    def expand(self, boards: np.ndarray) -> np.ndarray:
         """Make every move that can be made."""
         holes = np.argmax(boards == self.blank, axis=1)
         moved_boards = []
@@ -119,7 +119,7 @@ class Sliding(RearrangementTask):
     puzzle: SlidingPuzzle
     numbering = "tile k belongs into cell k, the last one is the hole"
 
-    def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
+    def move_tiles(self, grid: jax.Array, action: jax.Array) -> jax.Array:
         """Swap the hole with the tile that lies in the direction."""
         hole = grid == self.puzzle.blank
         targets = [jnp.roll(hole, offset, (0, 1)) for offset in _WAYS]

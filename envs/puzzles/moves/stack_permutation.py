@@ -109,11 +109,11 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a possible or an impossible order, whichever is due for this seed."""
-        return self._of_kind(dice, possible=dice.share(2) == 1)
+        return self._instance_of_kind(dice, possible=dice.share(2) == 1)
 
-    def _of_kind(self, dice: Dice, *, possible: bool) -> Instance:
+    def _instance_of_kind(self, dice: Dice, *, possible: bool) -> Instance:
         while True:
-            order = self._possible(dice)
+            order = self._possible_order(dice)
             first, second = dice.sample(range(self.count), 2)
             order[first], order[second] = order[second], order[first]
             if operations(order)[1] == possible and not (
@@ -121,7 +121,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
             ):
                 return Instance(np.array(order, np.int8))
 
-    def _possible(self, dice: Dice) -> list[int]:
+    def _possible_order(self, dice: Dice) -> list[int]:
         """Return the output of random pushes and pops."""
         stack: list[int] = []
         order: list[int] = []
@@ -211,7 +211,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
     def solve(self, instance: Instance) -> str:
         """Return :func:`operations` as text."""
         steps, possible = operations(instance.order.tolist())
-        return self.written(steps) if possible else IMPOSSIBLE
+        return self.write_answer(steps) if possible else IMPOSSIBLE
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the operations, which are the actions."""
@@ -231,7 +231,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
             push = pushes < self.count and (2 * pushes == len(steps) or dice.below(2) == 1)
             pushes += push
             steps.append(PUSH if push else POP)
-        return self.written(steps)
+        return self.write_answer(steps)
 
     def heuristic(self, instance: Instance) -> str:
         """Answer ``impossible`` if three adjacent numbers go high, low, middle.
@@ -242,7 +242,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         if plainly_impossible(order):
             return IMPOSSIBLE
         steps = operations(order)[0]
-        return self.written(steps + [POP] * (2 * self.count - len(steps)))
+        return self.write_answer(steps + [POP] * (2 * self.count - len(steps)))
 
     def constants(self) -> Sequence[str]:
         """Return ``impossible``, all pushes before all pops, and the two in turn."""
@@ -254,7 +254,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         ]
 
     @staticmethod
-    def written(steps: Sequence[int]) -> str:
+    def write_answer(steps: Sequence[int]) -> str:
         """Write operations as an answer."""
         return " ".join(OPERATIONS[operation] for operation in steps)
 
@@ -272,7 +272,7 @@ class PossiblePermutationPuzzle(StackPermutationPuzzle):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a possible order."""
-        return self._of_kind(dice, possible=True)
+        return self._instance_of_kind(dice, possible=True)
 
 
 class StackState(NamedTuple):

@@ -15,7 +15,7 @@ WORDS = {
 }
 
 
-def gates_named(gates: Iterable[str]) -> tuple[Component, ...]:
+def gate_actions(gates: Iterable[str]) -> tuple[Component, ...]:
     """Return the actions that apply one gate each, in order.
 
     Digits at the end of a name are qubits.

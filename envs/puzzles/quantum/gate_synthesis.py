@@ -44,7 +44,7 @@ from rlbench_suite.puzzle.puzzle import RIGHT, Example, Malformed, Puzzle, Verdi
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
-from .gate_names import gates_named
+from .gate_names import gate_actions
 
 FINE = 10**4
 """Units of an instance's wanted distance in 1."""
@@ -103,7 +103,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         """All circuits of the allowed number of gates or fewer."""
 
     @abc.abstractmethod
-    def reached(self, number: int) -> np.ndarray:
+    def circuit_target(self, number: int) -> np.ndarray:
         """Return the unitary of a circuit of :attr:`circuits`, as a target."""
 
     @abc.abstractmethod
@@ -128,7 +128,11 @@ class SynthesisPuzzle(Puzzle[Instance]):
         """
         longest, count = self.circuits.begins[-2:]
         hit = dice.share(8) == 0
-        target = self.reached(dice.between(longest, count - 1)) if hit else self.random_target(dice)
+        target = (
+            self.circuit_target(dice.between(longest, count - 1))
+            if hit
+            else self.random_target(dice)
+        )
         distances = self.distances(target)
         middle = (distances[:longest].min() + distances[longest:].min()) / 2
         tolerance = HIT if hit else round(middle * FINE) / FINE
@@ -174,21 +178,21 @@ class SynthesisPuzzle(Puzzle[Instance]):
             else wrong(f"the distance is {gap:.6f}, more than {tolerance:.4f}")
         )
 
-    def _near(self, instance: Instance) -> np.ndarray:
+    def _near_circuits(self, instance: Instance) -> np.ndarray:
         """Return the circuits that are near enough."""
         return np.flatnonzero(self.distances(instance.target) <= instance.tolerance / FINE)
 
     def plan(self, instance: Instance) -> Sequence[int]:
         """Return the first circuit that is near enough."""
-        return self.circuits.words[self._near(instance)[0]]
+        return self.circuits.words[self._near_circuits(instance)[0]]
 
     def solve(self, instance: Instance) -> str:
         """Try all circuits, the short ones first."""
-        return self._written(self.plan(instance))
+        return self._circuit_text(self.plan(instance))
 
     def difficulty(self, instance: Instance) -> float:
         """Return log2 of the number of known unitaries divided by that of those near enough."""
-        return math.log2(len(self.circuits.words) / len(self._near(instance)))
+        return math.log2(len(self.circuits.words) / len(self._near_circuits(instance)))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Return the allowed number of gates. No gate undoes the one before."""
@@ -197,7 +201,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
             gate = dice.below(len(self.names))
             if gate != self.inverses[gates[-1]]:
                 gates.append(gate)
-        return self._written(gates)
+        return self._circuit_text(gates)
 
     def heuristic(self, instance: Instance) -> str:
         """Choose the gate that leads nearest, until the target is near enough.
@@ -210,7 +214,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
             gates.append(gaps.index(min(gaps)))
             if min(gaps) * FINE <= instance.tolerance:
                 break
-        return self._written(gates)
+        return self._circuit_text(gates)
 
     def example_answers(self, instance: Any) -> Sequence[Example]:
         """Show two gates."""
@@ -222,9 +226,11 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     def constants(self) -> Sequence[str]:
         """Return circuits in which the first gate, an H, alternates with one other gate."""
-        return [self._written([0, gate] * (self.gates // 2)) for gate in range(1, len(self.names))]
+        return [
+            self._circuit_text([0, gate] * (self.gates // 2)) for gate in range(1, len(self.names))
+        ]
 
-    def _written(self, gates: Iterable[int]) -> str:
+    def _circuit_text(self, gates: Iterable[int]) -> str:
         """Return a circuit as an answer is written."""
         return " ".join(self.names[gate] for gate in gates)
 
@@ -305,7 +311,7 @@ class SynthesisTask(PuzzleTask[State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe the gates."""
-        return gates_named(self.puzzle.names)
+        return gate_actions(self.puzzle.names)
 
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params

@@ -29,7 +29,7 @@ from ..shared.group import Group, GroupState, UndoTask
 from ..shared.puzzle_task import Params
 from ..shared.shortest_moves import MovesPuzzle
 from ..shared.symmetry import smallest_form
-from .gate_names import gates_named
+from .gate_names import gate_actions
 
 GATES = ("H1", "H2", "S1", "S2", "Sdg1", "Sdg2", "CNOT12", "CNOT21")
 _CONJUGATED = (0, 1, 4, 5, 2, 3, 6, 7)
@@ -98,13 +98,13 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
     def space(self) -> float:
         """Elements at the distance, disguises counted once."""
         numbers = range(self._first, self._first + self._count)
-        return len({self.canonical(self._of(number)) for number in numbers})
+        return len({self.canonical(self._element(number)) for number in numbers})
 
     def compose(self, dice: Dice) -> Instance:
         """Draw any element at the distance."""
-        return self._of(self._first + dice.below(self._count))
+        return self._element(self._first + dice.below(self._count))
 
-    def _of(self, number: int) -> Instance:
+    def _element(self, number: int) -> Instance:
         """Return an element by its number."""
         tableau = np.array(clifford().elements[number], np.int8)
         return Instance(tableau, np.int16(number), np.int16(self.tier))
@@ -121,7 +121,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
             for sign in (minus, conjugated)
             for form in (
                 (x1, z1, x2, z2, sign),
-                [_renumbered(column) for column in (x2, z2, x1, z1, sign)],
+                [_exchange_qubits(column) for column in (x2, z2, x1, z1, sign)],
             )
         )
 
@@ -154,11 +154,11 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         return (x1, z1, x2, z2, minus)
 
-    def after(self, instance: Instance, position: Tableau, move: int) -> Tableau:
+    def position_after(self, instance: Instance, position: Tableau, move: int) -> Tableau:
         """Apply a gate; every gate can be applied."""
         return after_gate(position, move)
 
-    def apart(self, instance: Instance, position: Tableau) -> int:
+    def estimated_distance(self, instance: Instance, position: Tableau) -> int:
         """Count the bits of the tableau that differ from the goal."""
         return sum((now ^ then).bit_count() for now, then in zip(position, UNIT, strict=True))
 
@@ -168,7 +168,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         return group.moves_to_unit(group.number[self.start(instance)])
 
 
-def _renumbered(column: int) -> int:
+def _exchange_qubits(column: int) -> int:
     """Exchange the rows of the qubits."""
     return column >> 2 | (column & 3) << 2
 
@@ -211,7 +211,7 @@ class QuantumGates(UndoTask):
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe the gates."""
-        return gates_named(GATES)
+        return gate_actions(GATES)
 
     # -- host side ---------------------------------------------------------------------------------
 

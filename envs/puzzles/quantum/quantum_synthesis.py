@@ -85,10 +85,10 @@ def rotate(rotation: Rotation, gate: int) -> Rotation:
     more = tuple(x_value + y_value for x_value, y_value in zip(x, y, strict=True))
     times_root = [value for a, b in zip(z[::2], z[1::2], strict=True) for value in (2 * b, a)]
     rows = (*less, *more) if name == "T" else (*more, *(-value for value in less))
-    return _reduced(k + 1, (*rows, *times_root))
+    return _reduce(k + 1, (*rows, *times_root))
 
 
-def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
+def _reduce(k: int, entries: tuple[int, ...]) -> Rotation:
     """Divide by sqrt(2) as often as can be."""
     while k and not any(a % 2 for a in entries[::2]):
         pairs = zip(entries[::2], entries[1::2], strict=True)
@@ -143,13 +143,13 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         """Circuits, by rotations."""
         return circuits(self.gates)
 
-    def reached(self, number: int) -> np.ndarray:
+    def circuit_target(self, number: int) -> np.ndarray:
         """Return the rounded quaternion of a circuit."""
-        return _rounded(self.circuits.unitaries[number])
+        return _round_to_units(self.circuits.unitaries[number])
 
     def random_target(self, dice: Dice) -> np.ndarray:
         """Draw a unitary by Haar's measure."""
-        return _rounded(_haar(dice))
+        return _round_to_units(_haar(dice))
 
     def distances(self, target: np.ndarray) -> np.ndarray:
         """Compute the distances term by term.
@@ -208,7 +208,7 @@ def _haar(dice: Dice) -> np.ndarray:
             return np.array(point) / math.sqrt(sum(value * value for value in point))
 
 
-def _rounded(quaternion: np.ndarray) -> np.ndarray:
+def _round_to_units(quaternion: np.ndarray) -> np.ndarray:
     """Round to whole units, int32."""
     return np.rint(quaternion * UNIT).astype(np.int32)
 

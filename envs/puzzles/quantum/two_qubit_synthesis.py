@@ -119,7 +119,7 @@ def product(turns: Iterable[np.ndarray]) -> np.ndarray:
     return rows
 
 
-def normal(unitaries: np.ndarray) -> np.ndarray:
+def normalise(unitaries: np.ndarray) -> np.ndarray:
     """Divide integers ``(n, 4, 16)`` by sqrt(2) as often as possible, and choose a phase.
 
     There are eight phases.
@@ -152,7 +152,7 @@ def circuits(max_gates: int) -> Circuits:
     for _ in range(max_gates):
         new_levels, longer = [], dict[bytes, tuple[int, ...]]()
         for gate, turn in enumerate(_TURNS.astype(np.int8)):
-            products, new = normal(level @ turn), []
+            products, new = normalise(level @ turn), []
             for number, unitary in enumerate(products):
                 if (
                     (key := unitary.tobytes()) not in before
@@ -217,7 +217,7 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         """Circuits, by integers."""
         return circuits(self.gates)
 
-    def reached(self, number: int) -> np.ndarray:
+    def circuit_target(self, number: int) -> np.ndarray:
         """Return the unitary of a circuit with determinant 1, rounded."""
         return self._target(self.circuits.words[number])
 
@@ -321,7 +321,7 @@ class TwoQubitSynthesis(SynthesisTask[UnitaryLeft]):
         across, down = jnp.asarray(_BACK, self.dtype)[action]
         real, imaginary = state.real[:, :, None], state.imaginary[:, :, None]
         reals, imaginaries = real * across - imaginary * down, real * down + imaginary * across
-        return UnitaryLeft(_summed(reals), _summed(imaginaries), state.used + 1)
+        return UnitaryLeft(_sum_in_order(reals), _sum_in_order(imaginaries), state.used + 1)
 
     def view(self, state: UnitaryLeft) -> jax.Array:
         """Return the unitary."""
@@ -365,6 +365,6 @@ class TwoQubitSynthesis(SynthesisTask[UnitaryLeft]):
         return board.picture()
 
 
-def _summed(products: jax.Array) -> jax.Array:
+def _sum_in_order(products: jax.Array) -> jax.Array:
     """Sum over the middle of three axes of length 4, in order."""
     return products[:, 0] + products[:, 1] + products[:, 2] + products[:, 3]

@@ -47,7 +47,7 @@ def members(bits: int) -> Iterator[int]:
         bits ^= lowest
 
 
-def reachable(graph: Graph, start: int, within: int) -> int:
+def reachable_vertices(graph: Graph, start: int, within: int) -> int:
     """Return the vertices that can be reached from ``start`` through ``within``.
 
     Both are sets of vertices.
@@ -90,7 +90,7 @@ def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
                     return None
                 last = vertex
         ahead = graph[here] & unvisited
-        if reachable(graph, ahead & -ahead, unvisited) != unvisited:
+        if reachable_vertices(graph, ahead & -ahead, unvisited) != unvisited:
             return None
         for vertex in sorted(members(ahead), key=lambda v: (graph[v] & unvisited).bit_count()):
             if (cycle := search([*path, vertex], unvisited & ~(1 << vertex))) is not None:
@@ -125,7 +125,7 @@ def canonical_graph(graph: Graph) -> bytes:
     count = len(graph)
     around = [list(members(bits)) for bits in graph]
 
-    def refined(kinds: list[int]) -> list[int]:
+    def refine(kinds: list[int]) -> list[int]:
         while True:
             looks = [(kinds[v], tuple(sorted([kinds[w] for w in around[v]]))) for v in range(count)]
             ranks = {look: rank for rank, look in enumerate(sorted(set(looks)))}
@@ -135,7 +135,7 @@ def canonical_graph(graph: Graph) -> bytes:
             kinds = new
 
     def smallest_rows(kinds: list[int]) -> list[int]:
-        kinds = refined(kinds)
+        kinds = refine(kinds)
         alike = next((kind for kind in sorted(set(kinds)) if kinds.count(kind) > 1), None)
         if alike is None:
             rank_of = {

@@ -234,7 +234,7 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         """Return a place."""
         return int(instance.goal)  # type: ignore[attr-defined]
 
-    def after(self, instance: AnyInstance, position: int, move: int) -> int | None:
+    def position_after(self, instance: AnyInstance, position: int, move: int) -> int | None:
         """Follow a road; return None if there is none."""
         neighbour = self._beside[position][move]
         return (
@@ -255,7 +255,7 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
                 )
         return 0
 
-    def apart(self, instance: AnyInstance, position: int) -> int:
+    def estimated_distance(self, instance: AnyInstance, position: int) -> int:
         """Count the rows and columns to the goal."""
         row, column = divmod(position, self.side)
         to_row, to_column = divmod(self.goal(instance), self.side)
@@ -306,7 +306,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         self.observation_space = self.box([0.0] * (4 * self.places + 4) + [-1.0, -1.0], 1.0)
         self.reward_space = self.box(-1.0 - PRICE * self.puzzle.longest, 2.0)
 
-    def beyond(self, place: jax.Array, action: jax.Array) -> jax.Array:
+    def place_beyond(self, place: jax.Array, action: jax.Array) -> jax.Array:
         """Return the place that the road in a direction leads to."""
         side = self.puzzle.side
         return place + jnp.select(
@@ -315,7 +315,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
 
     def distance_left(self, place: jax.Array, params: Params) -> jax.Array:
         """Return the remaining distance to the goal, int32. Its decrease is rewarded."""
-        return self._apart(place, params)
+        return self._grid_distance(place, params)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the map, the player's place, and the view from there."""
@@ -403,7 +403,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         """Report ``success``: the player is at the goal."""
         return {
             "success": state.place == params.instance.goal,
-            "apart": self._apart(state.place, params),
+            "apart": self._grid_distance(state.place, params),
         }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
@@ -412,9 +412,9 @@ class RouteTask(PuzzleTask[State], Generic[State]):
 
     def _exits(self, state: State, params: Params) -> jax.Array:
         """Return the lengths of the roads from here, int32 ``(4,)``; 0 for none."""
-        return self.around(params.instance.right, params.instance.down, state.place)
+        return self.roads_around(params.instance.right, params.instance.down, state.place)
 
-    def around(self, right: jax.Array, down: jax.Array, place: jax.Array) -> jax.Array:
+    def roads_around(self, right: jax.Array, down: jax.Array, place: jax.Array) -> jax.Array:
         """Return the numbers of the four roads at one place, int32.
 
         ``right`` and ``down`` are those of all roads.
@@ -424,7 +424,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         roads = down[place - self.puzzle.side], down[place], right[place - 1], right[place]
         return jnp.stack(roads).astype(jnp.int32)
 
-    def _apart(self, place: jax.Array, params: Params) -> jax.Array:
+    def _grid_distance(self, place: jax.Array, params: Params) -> jax.Array:
         side, goal = self.puzzle.side, params.instance.goal.astype(jnp.int32)
         return jnp.abs(place // side - goal // side) + jnp.abs(place % side - goal % side)
 

@@ -159,12 +159,14 @@ class Maze(RouteTask[MazeState]):
         marks = jnp.where(
             np.arange(2 * self.places) == passage, jnp.minimum(state.marks + 1, MARKS), state.marks
         )
-        return MazeState(self.beyond(place, action), marks)
+        return MazeState(self.place_beyond(place, action), marks)
 
     def observation(self, state: MazeState, key: jax.Array, params: Params) -> jax.Array:
         """Return the maze, the player's room, the view from there, and the marks."""
         lattice_view = super().observation(state, key, params)
-        from_here = self.around(state.marks[: self.places], state.marks[self.places :], state.place)
+        from_here = self.roads_around(
+            state.marks[: self.places], state.marks[self.places :], state.place
+        )
         marks = jnp.concatenate([state.marks, from_here]).astype(self.dtype)
         return jnp.concatenate([lattice_view, marks / MARKS])
 

@@ -21,7 +21,7 @@ from rlbench_suite.puzzle.puzzle import Example, Malformed, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params
-from ..shared.shortest_moves import MAX_MOVES, rated
+from ..shared.shortest_moves import MAX_MOVES, rate_answer
 from .lattice_routes import DOWN, RIGHT, RoutePuzzle, RouteTask
 
 WAYS = ("north", "south", "west", "east")
@@ -144,15 +144,15 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
             if not (road := self.length(instance, place, next_place)):
                 return wrong(f"no road leads to {name} from the place before it")
             length += road
-        return rated(length, int(instance.shortest), "km")
+        return rate_answer(length, int(instance.shortest), "km")
 
-    def written(self, instance: Instance, moves: Sequence[int]) -> str:
+    def write_answer(self, instance: Instance, moves: Sequence[int]) -> str:
         """Return the places that moves pass."""
         names = self.place_names(instance)
         place = self.start(instance)
         words = [names[place]]
         for move in moves:
-            following = self.after(instance, place, move)
+            following = self.position_after(instance, place, move)
             assert following is not None, "these moves follow roads"
             place = following
             words.append(names[place])
@@ -190,7 +190,7 @@ class Navigation(RouteTask[TravelState]):
     ) -> TravelState:
         """Go along the road."""
         road = self._exits(state, params)[action]
-        return TravelState(self.beyond(state.place, action), state.travelled + road)
+        return TravelState(self.place_beyond(state.place, action), state.travelled + road)
 
     def info(self, state: TravelState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the player is at the goal, by a shortest route."""

@@ -28,7 +28,7 @@ def integer(text: str, low: int, high: int, what: str = "number") -> int:
     except ValueError:
         number = None
     if number is None or not low <= number <= high:
-        raise Malformed(f"expected a {what} from {low} to {high}, got {_short(text)}")
+        raise Malformed(f"expected a {what} from {low} to {high}, got {_shorten(text)}")
     return number
 
 
@@ -61,7 +61,7 @@ def word(text: str, allowed: Sequence[str]) -> int:
     """
     words = tuple(allowed)  # in a string, every substring would be found
     if text not in words:
-        raise Malformed(f"expected one of {', '.join(words)}, got {_short(text)}")
+        raise Malformed(f"expected one of {', '.join(words)}, got {_shorten(text)}")
     return words.index(text)
 
 
@@ -149,11 +149,11 @@ def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:
         if len(line) != 2 * columns - 1 or line[1::2].strip(" "):
             raise Malformed(
                 f"line {number}: expected {columns} symbols separated by single spaces, got "
-                f"{_short(line)}"
+                f"{_shorten(line)}"
             )
         if symbol_text.strip(symbols):  # the rest begins and ends with another symbol
             raise Malformed(
-                f"line {number}: expected symbols among {' '.join(symbols)}, got {_short(line)}"
+                f"line {number}: expected symbols among {' '.join(symbols)}, got {_shorten(line)}"
             )
         yield symbol_text
 
@@ -168,6 +168,6 @@ def _layout(rows: int, columns: int, symbols: str, first: int) -> tuple[str, byt
     return ((" " * (columns - 1) + "\n") * rows)[:-1], numbers
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return the text, cut where it is long."""
     return repr(text if len(text) <= 20 else text[:17] + "...")

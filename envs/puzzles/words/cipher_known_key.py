@@ -128,7 +128,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         ask = "Decrypt this ciphertext" if instance.decrypt else "Encrypt this plaintext"
         return (
             f"{self.numbering()}\n\n{cipher.method()}\nKey: {cipher.key_text(key)}\n\n"
-            f"{ask}:\n{self.written(self.text(instance))}"
+            f"{ask}:\n{self.write_answer(self.text(instance))}"
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -161,7 +161,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         """Treat every cipher as Caesar's, with the first number of the key."""
         key = self._cipher(instance)[1][:1] or [0]
         caesar = Caesar(self.alphabet, 0)
-        return self.written(
+        return self.write_answer(
             (caesar.decrypt if instance.decrypt else caesar.encrypt)(self.text(instance), key)
         )
 

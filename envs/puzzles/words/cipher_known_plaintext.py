@@ -4,7 +4,7 @@ Plaintexts and ciphertexts of the same key are given.
 
 The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept
 only if all keys that fit decrypt the text to the same plaintext, which trying them all proves
-(:func:`fitting`). So there is one answer, even if several keys fit.
+(:func:`fitting_keys`). So there is one answer, even if several keys fit.
 
 ``difficulty`` is the number of letters of each text, which also determines the ciphers (``TIERS``);
 it grows with the size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions,
@@ -27,7 +27,7 @@ from rlbench_suite.core.component import Component
 from rlbench_suite.puzzle.dice import Dice
 from rlbench_suite.puzzle.puzzle import RIGHT, Verdict, wrong
 
-from ..shared.symmetry import relabelled, smallest_form
+from ..shared.symmetry import relabel_values, smallest_form
 from .ciphers import (
     Affine,
     Autokey,
@@ -88,7 +88,7 @@ class Instance(NamedTuple):
     """
 
 
-def fitting(cipher: Cipher, pairs: Pairs) -> list[Numbers]:
+def fitting_keys(cipher: Cipher, pairs: Pairs) -> list[Numbers]:
     """Return the keys that fit all pairs.
 
     For a substitution, return two of them (or the only one). These two differ in every letter in
@@ -121,7 +121,7 @@ def _candidates(cipher: Cipher, pairs: Pairs) -> Iterable[Numbers]:
             ]
         case Hill():
             first, second = (_rows(cipher.count, pairs, position) for position in range(2))
-            keys = (key for a, b in product(first, second) if cipher.invertible(key := (*a, *b)))
+            keys = (key for a, b in product(first, second) if cipher.is_invertible(key := (*a, *b)))
         case Substitution():
             keys = _substitutions(cipher.count, pairs)
         case _:
@@ -197,7 +197,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
     @staticmethod
     def _answers(cipher: Cipher, pairs: Pairs, text: Numbers) -> list[Numbers]:
         """Return the plaintexts under the keys that fit."""
-        return list({tuple(cipher.decrypt(text, key)) for key in fitting(cipher, pairs)})
+        return list({tuple(cipher.decrypt(text, key)) for key in fitting_keys(cipher, pairs)})
 
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form of the instance.
@@ -211,10 +211,10 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
             plain = [x + 1 for plaintext, _ in order for x in plaintext]
             secret = [y + 1 for _, ciphertext in order for y in ciphertext] + [y + 1 for y in text]
             if isinstance(cipher, Substitution):
-                forms.append(relabelled(plain) + relabelled(secret))
+                forms.append(relabel_values(plain) + relabel_values(secret))
             else:
                 forms.append(
-                    relabelled(plain + secret)
+                    relabel_values(plain + secret)
                     if isinstance(cipher, Transposition)
                     else plain + secret
                 )
@@ -224,11 +224,13 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         """State the alphabet, the cipher, the pairs and the text."""
         cipher, pairs, text = self._cipher_and_texts(instance)
         lines = "\n".join(
-            f"{self.written(plain)} becomes {self.written(secret)}" for plain, secret in pairs
+            f"{self.write_answer(plain)} becomes {self.write_answer(secret)}"
+            for plain, secret in pairs
         )
         return (
             f"{self.numbering()}\n\n{cipher.method()}\n\nThe key is unknown. With it,\n{lines}\n\n"
-            f"Decrypt this ciphertext, which was encrypted with the same key:\n{self.written(text)}"
+            "Decrypt this ciphertext, which was encrypted with the same key:\n"
+            f"{self.write_answer(text)}"
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -244,7 +246,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
     def solution(self, instance: Instance) -> list[int]:
         """Decrypt with the first key that fits."""
         cipher, pairs, text = self._cipher_and_texts(instance)
-        return cipher.decrypt(text, fitting(cipher, pairs)[0])
+        return cipher.decrypt(text, fitting_keys(cipher, pairs)[0])
 
     def difficulty(self, instance: Instance) -> float:
         """Return the difficulty of the cipher."""
@@ -259,7 +261,7 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         faced = dict(
             chain.from_iterable(zip(secret, plain, strict=True) for plain, secret in pairs)
         )
-        return self.written([faced.get(y, y) for y in text])
+        return self.write_answer([faced.get(y, y) for y in text])
 
     def _cipher_and_texts(self, instance: Instance) -> tuple[Cipher, Pairs, list[int]]:
         """Return cipher, pairs and text."""

@@ -42,7 +42,7 @@ from ..shared import parsing
 from ..shared.board import Board
 from ..shared.grid_filling import EMPTY, Grid, GridPuzzle
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import relabelled, smallest_form
+from ..shared.symmetry import relabel_values, smallest_form
 from .pseudo_words import VOWELS
 
 LETTERS = "ABDEIL"
@@ -115,7 +115,7 @@ def patterns(side: int) -> list[tuple[bool, ...]]:
         if all(map(_runs_are_long, zip(*grid, strict=True))):
             cells = [cell for row in grid for cell in row]
             slots = slots_of(cells, side)
-            if len(slots) == tier.slots and _joined(slots) == sum(cells):
+            if len(slots) == tier.slots and _num_joined(slots) == sum(cells):
                 allowed_patterns.append(tuple(cells))
     return allowed_patterns
 
@@ -125,7 +125,7 @@ def _runs_are_long(line: tuple[bool, ...]) -> bool:
     return all(len(list(run)) != 2 for is_open, run in groupby(line) if is_open)
 
 
-def _joined(slots: list[list[int]]) -> int:
+def _num_joined(slots: list[list[int]]) -> int:
     """Return the number of cells connected with the first slot."""
     reached = set(slots[0])
     while any(len(reached | set(slot)) > len(reached) for slot in slots if reached & set(slot)):
@@ -219,7 +219,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         open_cells = [value % len(self.symbols) for value in cells]
         is_given = [int(value > 0) for value in self._givens(instance)]
         return smallest_form(
-            relabelled(open_cells[i] for i in order) + [is_given[i] for i in order]
+            relabel_values(open_cells[i] for i in order) + [is_given[i] for i in order]
             for order in orders
         )
 
@@ -237,22 +237,22 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
 
     def clues(self, instance: Instance) -> str:
         """State the words."""
-        return "Words: " + " ".join(self.listed(instance))
+        return "Words: " + " ".join(self.word_list(instance))
 
-    def listed(self, instance: Instance) -> list[str]:
+    def word_list(self, instance: Instance) -> list[str]:
         """Return the words as text."""
         return [
             "".join(LETTERS[v - 1] for v in word if v != END) for word in instance.words.tolist()
         ]
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first slot with a word that is not in the list, or is also in another slot."""
         cells = [value for row in grid for value in row]
-        unused_words = self.listed(instance)
+        unused_words = self.word_list(instance)
         for slot in slots_of([value < len(self.symbols) for value in cells], self.side):
             word = "".join(self.symbols[cells[cell] - 1] for cell in slot)
             if word not in unused_words:
-                is_listed = word in self.listed(instance)
+                is_listed = word in self.word_list(instance)
                 return (
                     f"{word} stands in two slots" if is_listed else f"{word} is no word of the list"
                 )
@@ -269,7 +269,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
     def plan(self, instance: Instance) -> list[int]:
         """Return the words of the slots, in turn."""
         cells = [value for row in self.solution(instance) for value in row]
-        words, slots = self._listed(instance.words), self._listed(instance.slots)
+        words, slots = self._unpad(instance.words), self._unpad(instance.slots)
         placed = ([cells[cell] for cell in slot] for slot in slots)
         return [number * self.count + words.index(word) for number, word in enumerate(placed)]
 
@@ -285,8 +285,8 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         Other cells get the first letter.
         """
         cells = self._givens(instance)
-        unused_words = self._listed(instance.words)
-        for slot in self._listed(instance.slots):
+        unused_words = self._unpad(instance.words)
+        for slot in self._unpad(instance.slots):
             for word in unused_words:
                 if len(word) == len(slot) and all(
                     cells[i] in (0, v) for i, v in zip(slot, word, strict=True)
@@ -295,15 +295,15 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
                     for cell, value in zip(slot, word, strict=True):
                         cells[cell] = value
                     break
-        return self.written(self.as_rows([value or 1 for value in cells]))
+        return self.write_answer(self.as_rows([value or 1 for value in cells]))
 
     def _search(self, instance: Instance) -> _Search:
         return _Search(
-            self._givens(instance), self._listed(instance.words), self._listed(instance.slots)
+            self._givens(instance), self._unpad(instance.words), self._unpad(instance.slots)
         )
 
     @staticmethod
-    def _listed(table: np.ndarray) -> list[list[int]]:
+    def _unpad(table: np.ndarray) -> list[list[int]]:
         """Return words or slots without their padding."""
         return [[value for value in line if value != END] for line in table.tolist()]
 
@@ -522,13 +522,13 @@ class Crossword(PuzzleTask[CrosswordState]):
         """Show the rules, the grid and the words that are left."""
         unused_words = [
             word
-            for w, word in enumerate(self.puzzle.listed(params.instance))
+            for w, word in enumerate(self.puzzle.word_list(params.instance))
             if not int(state.used) >> w & 1
         ]
         filled = [str(s + 1) for s in range(self.count) if int(state.filled) >> s & 1]
         return (
             f"{self.puzzle.rules()}\n\nWords left: {' '.join(unused_words) or 'none'}\n\n"
-            f"{self.puzzle.written(self.puzzle.as_rows(self._cells(state, params)))}\n\n"
+            f"{self.puzzle.write_answer(self.puzzle.as_rows(self._cells(state, params)))}\n\n"
             "Slots are numbered from 1: those across from top to bottom and left to right, then "
             "those down from top to "
             f"bottom and left to right.\nSlots that have got a word: {', '.join(filled) or 'none'}"
@@ -551,18 +551,18 @@ class Crossword(PuzzleTask[CrosswordState]):
         if len(tokens) != 2:
             raise ValueError(f"expected 'SLOT WORD', got {text[:40]!r}")
         slot = parsing.integer(tokens[0], 1, self.count, "slot")
-        word = parsing.word(tokens[1], self.puzzle.listed(params.instance))
+        word = parsing.word(tokens[1], self.puzzle.word_list(params.instance))
         return np.asarray((slot - 1) * self.count + word, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: CrosswordState, params: Params) -> str:
         """Return slot and word."""
         slot, word = divmod(int(action), self.count)
-        return f"{slot + 1} {self.puzzle.listed(params.instance)[word]}"
+        return f"{slot + 1} {self.puzzle.word_list(params.instance)[word]}"
 
     def why_illegal(self, action: np.ndarray, state: CrosswordState, params: Params) -> str:
         """Say that the slot or the word is taken, or the word does not fit."""
         slot, number = divmod(int(action), self.count)
-        word = self.puzzle.listed(params.instance)[number]
+        word = self.puzzle.word_list(params.instance)[number]
         if int(state.filled) >> slot & 1:
             return f"slot {slot + 1} has got a word already"
         if int(state.used) >> number & 1:
@@ -586,7 +586,7 @@ class Crossword(PuzzleTask[CrosswordState]):
             board.cell(row, column, "" if symbol == BLOCK else symbol, is_clue=givens[cell] != 0,
                        paper="#1d2733" if symbol == BLOCK else "")  # fmt: skip
         half = self.count / 2
-        for w, word in enumerate(puzzle.listed(params.instance)):
+        for w, word in enumerate(puzzle.word_list(params.instance)):
             used = int(state.used) >> w & 1
             point = w % half * side / half - 0.3, -1.4 if w < half else side + 0.4
             board.text(*point, word, "#b8bec7" if used else "#1d2733", 0.5)

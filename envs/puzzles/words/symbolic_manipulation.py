@@ -70,26 +70,26 @@ class Operation(NamedTuple):
     """True if it matters which letter comes after which in the alphabet."""
 
 
-def _swapped(row: Row, at: Row, letters: int) -> Row:
+def _swap(row: Row, at: Row, letters: int) -> Row:
     row = row.copy()
     first, second = at[0] - 1, at[1] - 1
     row[first], row[second] = row[second], row[first]
     return row
 
 
-def _interleaved(row: Row, at: Row, letters: int) -> Row:
+def _interleave(row: Row, at: Row, letters: int) -> Row:
     half = (len(row) + 1) // 2
     result = row.copy()
     result[::2], result[1::2] = row[:half], row[half:]
     return result
 
 
-def _exchanged(row: Row, at: Row, letters: int) -> Row:
+def _exchange_letters(row: Row, at: Row, letters: int) -> Row:
     partner = {at[0]: at[1], at[1]: at[0]}
     return [partner.get(x, x) for x in row]
 
 
-def _rewritten(row: Row, at: Row, letters: int) -> Row:
+def _rewrite(row: Row, at: Row, letters: int) -> Row:
     row = row.copy()
     rules = [(at[0], at[1], at[2]), (at[3], at[4], at[5])]
     while True:
@@ -114,7 +114,7 @@ OPERATIONS = (
         lambda s, a, m: s[-a[0] :] + s[: -a[0]],
     ),
     Operation(
-        "Swap the symbols at positions {0} and {1}, counted from 1 on the left.", "pp", _swapped
+        "Swap the symbols at positions {0} and {1}, counted from 1 on the left.", "pp", _swap
     ),
     Operation(
         "Remove the symbols at positions 2, 4, 6 and so on, counted from 1.",
@@ -132,7 +132,7 @@ OPERATIONS = (
         "of symbols; then take symbols from the two halves in turn, from the left, beginning with "
         "the first half.",
         "",
-        _interleaved,
+        _interleave,
     ),
     Operation("Sort the symbols alphabetically.", "", lambda s, a, m: sorted(s), ordered=True),
     Operation(
@@ -150,7 +150,9 @@ OPERATIONS = (
         "Replace every {0} by {1}.", "il", lambda s, a, m: [a[1] if x == a[0] else x for x in s]
     ),
     Operation(
-        "Exchange {0} and {1}: every {0} becomes {1} and every {1} becomes {0}.", "il", _exchanged
+        "Exchange {0} and {1}: every {0} becomes {1} and every {1} becomes {0}.",
+        "il",
+        _exchange_letters,
     ),
     Operation(
         "Put {1} after every {0}.",
@@ -173,7 +175,7 @@ OPERATIONS = (
         "neighbours{removed}): as long as a left side occurs, take the first rule whose left side "
         "occurs, and replace its leftmost occurrence by the right side.",
         "llrllr",
-        _rewritten,
+        _rewrite,
     ),
 )
 REWRITE = len(OPERATIONS) - 1
@@ -223,7 +225,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
             operation = self._operation(row, dice)
             if operation is None:
                 return None
-            row = self.applied(row, operation)
+            row = self.apply_operation(row, operation)
             program.append(operation)
             rows.append(row)
         filled = [row + [self.letters] * (self.width - len(row)) for row in rows]
@@ -240,7 +242,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
                 self._rules(row, dice) if kind == REWRITE else self._arguments(kind, row, dice)
             )
             operation = [kind, *arguments] + [0] * (ARGUMENTS - len(arguments))
-            result = self.applied(row, operation)
+            result = self.apply_operation(row, operation)
             if result != row and SHORTEST <= len(result) <= self.width:
                 return operation
         return None
@@ -271,7 +273,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
             second = [dice.below(self.letters), dice.below(self.letters)]
         return [*first, dice.below(self.letters + 1), *second, dice.below(self.letters + 1)]
 
-    def applied(self, row: Row, operation: Row) -> Row:
+    def apply_operation(self, row: Row, operation: Row) -> Row:
         """Apply an operation, given as its line of the program, to a sequence."""
         return OPERATIONS[operation[0]].apply(row, operation[1:], self.letters)
 
@@ -279,7 +281,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         """Return the result of the program."""
         row = self.symbols_of(instance.rows[0])
         for operation in instance.program.tolist():
-            row = self.applied(row, operation)
+            row = self.apply_operation(row, operation)
         return row
 
     def symbols_of(self, filled: np.ndarray) -> Row:
@@ -311,7 +313,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
             f"{k}. {self.words(line)}" for k, line in enumerate(instance.program.tolist(), 1)
         )
         letters = " ".join(ALPHABET[: self.letters])
-        sequence = self.written(self.symbols_of(instance.rows[0]))
+        sequence = self.write_answer(self.symbols_of(instance.rows[0]))
         return (
             f"A sequence of symbols, each of them one of {letters}:\n{sequence}\n\n"
             "Carry out these operations in order, each on the result of the one "
@@ -361,13 +363,13 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
     def solve(self, instance: Instance) -> str:
         """Carry the program out."""
-        return self.written(self.result(instance))
+        return self.write_answer(self.result(instance))
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
         """Return the share of the places that hold the right symbol."""
         return agreement(answer.split(" "), best.split(" "))
 
-    def written(self, row: Row) -> str:
+    def write_answer(self, row: Row) -> str:
         """Return a sequence as an answer is written."""
         return " ".join(ALPHABET[x] for x in row)
 
@@ -375,7 +377,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         """Write what each operation makes."""
         row, tokens = self.symbols_of(instance.rows[0]), []
         for operation in instance.program.tolist():
-            row = self.applied(row, operation)
+            row = self.apply_operation(row, operation)
             tokens += [*row, self.letters]
         return tokens
 
@@ -385,19 +387,19 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Draw symbols at random, as many as may be."""
-        return self.written(
+        return self.write_answer(
             [dice.below(self.letters) for _ in range(dice.between(SHORTEST, self.width))]
         )
 
     def heuristic(self, instance: Instance) -> str:
         """Return the first operation only."""
-        return self.written(
-            self.applied(self.symbols_of(instance.rows[0]), instance.program[0].tolist())
+        return self.write_answer(
+            self.apply_operation(self.symbols_of(instance.rows[0]), instance.program[0].tolist())
         )
 
     def constants(self) -> Sequence[str]:
         """Return the alphabet, and its first letters."""
-        return [self.written(list(range(count))) for count in range(2, self.letters + 1)]
+        return [self.write_answer(list(range(count))) for count in range(2, self.letters + 1)]
 
 
 class SymbolicManipulation(WritingTask):
@@ -428,7 +430,7 @@ class SymbolicManipulation(WritingTask):
 
     def next_token(self, written: jax.Array, instance: Instance) -> jax.Array:
         """Return the next symbol of the row, or a full stop."""
-        _, position, _, result = self._at(written, instance)
+        _, position, _, result = self._writing_place(written, instance)
         here, end = np.arange(self.puzzle.width) == position, self.puzzle.letters
         return end + jnp.where(here, result - np.int8(end), 0).sum(dtype=jnp.int32)
 
@@ -438,7 +440,7 @@ class SymbolicManipulation(WritingTask):
         In order, they are the sequence, the symbols written, their number, the operation, its
         arguments and its number.
         """
-        now, position, row, result = self._at(written, instance)
+        now, position, row, result = self._writing_place(written, instance)
         width, letters = self.puzzle.width, np.arange(self.puzzle.letters, dtype=np.int8)
         before = np.arange(width) < position
         program = jnp.where(now[:, None], instance.program, 0).sum(axis=0, dtype=jnp.int8)
@@ -495,7 +497,7 @@ class SymbolicManipulation(WritingTask):
             }
         )
 
-    def _at(
+    def _writing_place(
         self, written: jax.Array, instance: Instance
     ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         """Return the place of the writing.
@@ -526,7 +528,7 @@ class SymbolicManipulation(WritingTask):
         This is the number of the current operation, the sequence that it is applied to, and the
         written part of its result.
         """
-        now, position, row, result = self._at(state.written, params.instance)
+        now, position, row, result = self._writing_place(state.written, params.instance)
         puzzle = self.puzzle
         sequences = (
             puzzle.symbols_of(np.asarray(row)),
@@ -541,7 +543,8 @@ class SymbolicManipulation(WritingTask):
         return (
             f"Operation {number + 1} of {puzzle.operations}: "
             f"{puzzle.words(params.instance.program[number].tolist())}\nThe sequence: "
-            f"{puzzle.written(row)}\nWritten of the result: {puzzle.written(result) or 'nothing'}"
+            f"{puzzle.write_answer(row)}\nWritten of the result: "
+            f"{puzzle.write_answer(result) or 'nothing'}"
         )
 
     def how_to_act(self) -> str:

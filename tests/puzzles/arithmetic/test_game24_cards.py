@@ -20,7 +20,7 @@ from comparison import Compared
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.arithmetic import card_pictures, running_value
-from rlbench_suite.envs.puzzles.arithmetic.card_pictures import lit
+from rlbench_suite.envs.puzzles.arithmetic.card_pictures import as_rgb
 from rlbench_suite.envs.puzzles.arithmetic.combine import Instance
 from rlbench_suite.envs.puzzles.arithmetic.game24_cards import (
     LENGTH,
@@ -393,7 +393,7 @@ def test_the_prompt_names_the_cards() -> None:
 
 
 def test_every_card_and_token_looks_different() -> None:
-    pictures, strips = lit(card_pictures.cards()), lit(card_pictures.boxes(TOKENS))
+    pictures, strips = as_rgb(card_pictures.cards()), as_rgb(card_pictures.boxes(TOKENS))
     assert len({picture.tobytes() for picture in pictures}) == 53
     assert len({strip.tobytes() for strip in strips}) == 21
     red = [
@@ -413,7 +413,7 @@ def test_the_picture_shows_hand_and_formula() -> None:
     step = jax.jit(
         lambda state, action, params: task.transition(state, action, jax.random.key(0), params)
     )
-    pictures, strips = lit(card_pictures.cards()), lit(card_pictures.boxes(TOKENS))
+    pictures, strips = as_rgb(card_pictures.cards()), as_rgb(card_pictures.boxes(TOKENS))
     for seed in range(12):
         instance = puzzle.generate(seed)
         params = jax.tree.map(jnp.asarray, Params(instance, np.zeros(1, np.int16)))
@@ -421,7 +421,7 @@ def test_the_picture_shows_hand_and_formula() -> None:
         expected = np.empty((64, 156, 3), np.uint8)
         expected[:50] = pictures[-1][0, 0]
         expected[50:] = strips[0][0, 0]
-        expected[50:, 144:] = 255 - lit(card_pictures.boxes(("24",)))[1]
+        expected[50:, 144:] = 255 - as_rgb(card_pictures.boxes(("24",)))[1]
         hand = zip(
             instance.numbers.tolist(),
             *(np.asarray(leaf).tolist() for leaf in state[1:4]),

@@ -219,7 +219,7 @@ def test_the_game_ends_where_the_verifier_is_satisfied(name: str) -> None:
     params = jax.vmap(lambda i: params_of_traced(task, i))(jnp.asarray(numbers))
 
     def look(assignment: jax.Array, params: Params) -> Any:
-        state, key = task.judged(assignment, params), jax.random.key(0)
+        state, key = task.judge_assignment(assignment, params), jax.random.key(0)
         outcome = (
             task.terminal(state, key, params),
             task.info(state, params),
@@ -299,7 +299,7 @@ def test_every_action_flips_its_variable_and_no_other() -> None:
     """Beyond one word too: SAT50-v0."""
     task = game("SAT50-v0", "medium")
     true = np.random.default_rng(0).random((1, 50)) < 0.5
-    state: State = jax.jit(task.judged)(words(true)[0], params_of(task, 3))
+    state: State = jax.jit(task.judge_assignment)(words(true)[0], params_of(task, 3))
     after = jax.vmap(lambda a: task.transition(state, a, jax.random.key(0), params_of(task, 3)))(
         jnp.arange(50)
     )
@@ -328,7 +328,7 @@ def test_focused_flips_lose_no_shortest_path(name: str) -> None:
     n = task.variables
     every = jnp.arange(2**n, dtype=jnp.uint32)[:, None]
     masks = jax.jit(
-        jax.vmap(lambda a, p: task.action_mask(task.judged(a, p), p), in_axes=(0, None))
+        jax.vmap(lambda a, p: task.action_mask(task.judge_assignment(a, p), p), in_axes=(0, None))
     )
     rng = random.Random(0)
     for number in rng.sample(range(64), 10):
@@ -345,7 +345,8 @@ def test_words_and_picture(name: str) -> None:
     right = task.puzzle.assignment(instance, task.puzzle.solve(instance))
     opposite = ~right
     goal, start = (
-        task.judged(jnp.asarray(words(true[None])[0]), params) for true in (right, opposite)
+        task.judge_assignment(jnp.asarray(words(true[None])[0]), params)
+        for true in (right, opposite)
     )
     cost = misses(listed(instance), opposite)
     assert f"c The assignment now: {cost} of {task.clauses}" in task.describe(start, params)

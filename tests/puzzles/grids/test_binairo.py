@@ -140,7 +140,7 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
             free = [i for i, v in enumerate(instance.givens.tolist()) if v == 0]
             for cell in {"right": [], "one changed": dice.sample(free, 1), "random": free}[kind]:
                 cells[cell] = 3 - cells[cell] if kind == "one changed" else 1 + dice.below(2)
-            verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells)))
+            verdict = puzzle.verify(instance, puzzle.write_answer(puzzle.as_rows(cells)))
             assert verdict.valid
             assert verdict.solved == keeps_the_rules(cells, side)
             verdicts.add((kind, verdict.solved))
@@ -190,7 +190,7 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
     allowed = np.asarray(jax.jit(jax.vmap(lambda cells: task.mask(cells, None)))(batch)).reshape(
         len(boards), -1, 2
     )
-    solved = np.asarray(jax.jit(jax.vmap(lambda cells: task.solved(cells, None)))(batch))
+    solved = np.asarray(jax.jit(jax.vmap(lambda cells: task.is_solved(cells, None)))(batch))
     results = set()
     for cells, may, right in zip(boards, allowed, solved, strict=True):
         for cell, symbol in itertools.product(range(side * side), (1, 2)):

@@ -137,7 +137,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
         keeps_the_rules(board_of(instance), grid.reshape(side, side) == 1)
         for instance, grid in zip(instances, grids, strict=True)
     ]
-    written = [puzzle.written(puzzle.as_rows(g.tolist())) for g in grids]
+    written = [puzzle.write_answer(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
     assert solved_by_task(task, instances, grids) == expected
     assert 60 <= sum(expected) <= 180
@@ -165,7 +165,7 @@ def test_white_in_pieces_is_noticed() -> None:
         expected.append(keeps_the_rules(board_of(instance), black))
     assert solved_by_task(task, [instance] * 300, grids) == expected
     puzzle = task.puzzle
-    reasons = [puzzle.broken(instance, puzzle.as_rows(grid.tolist())) for grid in grids]
+    reasons = [puzzle.broken_rule(instance, puzzle.as_rows(grid.tolist())) for grid in grids]
     assert [reason == "" for reason in reasons] == expected
     assert set(reasons) == {"", "the white cells do not hang together"}
 

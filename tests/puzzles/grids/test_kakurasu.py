@@ -88,10 +88,11 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
     instances = [puzzle.generate(seed, ("train", "test")[seed & 1]) for seed in range(400)]
     grids = grids_of(puzzle, instances)
     expected = [keeps_the_rules(i, g) for i, g in zip(instances, grids, strict=True)]
-    written = [puzzle.written(puzzle.as_rows(g.tolist())) for g in grids]
+    written = [puzzle.write_answer(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
     broken = [
-        puzzle.broken(i, puzzle.as_rows(g.tolist())) for i, g in zip(instances, grids, strict=True)
+        puzzle.broken_rule(i, puzzle.as_rows(g.tolist()))
+        for i, g in zip(instances, grids, strict=True)
     ]
     assert [not reason for reason in broken] == expected
     assert solved_by_task(task, instances, grids) == expected

@@ -120,7 +120,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
     instances = [puzzle.generate(seed, ("train", "test")[seed & 1]) for seed in range(count)]
     grids = grids_of(puzzle, instances)
     expected = [keeps_the_rules(grid.reshape(side, side)) for grid in grids]
-    written = [puzzle.written(puzzle.as_rows(g.tolist())) for g in grids]
+    written = [puzzle.write_answer(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
     assert solved_by_task(task, instances, grids) == expected
     assert count // 4 <= sum(expected) <= 3 * count // 4

@@ -202,7 +202,7 @@ def test_the_verifier_knows_the_rules(name: str, tier: str) -> None:
             elif kind == "random":
                 for cell in free:
                     cells[cell] = 1 + dice.below(side)
-            verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells)))
+            verdict = puzzle.verify(instance, puzzle.write_answer(puzzle.as_rows(cells)))
             givens = all(v in (0, c) for v, c in zip(instance.givens.tolist(), cells, strict=True))
             right = givens and keeps_the_rules(
                 name, np.array(cells).reshape(side, side), instance.clues.tolist()
@@ -254,8 +254,10 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(
         boards.append(cells)
         instances.append(instance)
     stacked = Instance(*(np.stack(column) for column in zip(*instances, strict=True)))
-    allowed = np.asarray(jax.jit(jax.vmap(task.allowed))(jnp.asarray(np.stack(boards)), stacked))
-    solved = np.asarray(jax.jit(jax.vmap(task.solved))(jnp.asarray(np.stack(boards)), stacked))
+    allowed = np.asarray(
+        jax.jit(jax.vmap(task.allowed_symbols))(jnp.asarray(np.stack(boards)), stacked)
+    )
+    solved = np.asarray(jax.jit(jax.vmap(task.is_solved))(jnp.asarray(np.stack(boards)), stacked))
     against = 0
     for cells, instance, may, right in zip(boards, instances, allowed, solved, strict=True):
         clues = instance.clues.tolist()

@@ -134,7 +134,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
         keeps_the_rules(corners_of(i), grid.reshape(side, side))
         for i, grid in zip(instances, grids, strict=True)
     ]
-    written = [puzzle.written(puzzle.as_rows(g.tolist())) for g in grids]
+    written = [puzzle.write_answer(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
     assert solved_by_task(task, instances, grids) == expected
     assert count // 4 <= sum(expected) <= 3 * count // 4
@@ -163,7 +163,7 @@ def test_loops_are_noticed(side: int) -> None:
         }
     expected = [not loop_of(grid.reshape(side, side)) for grid in grids]
     assert solved_by_task(task, [blank] * len(grids), grids) == expected
-    reasons = [puzzle.broken(blank, puzzle.as_rows(grid.tolist())) for grid in grids]
+    reasons = [puzzle.broken_rule(blank, puzzle.as_rows(grid.tolist())) for grid in grids]
     assert [reason == "" for reason in reasons] == expected
     assert set(reasons) == {"", "the diagonals form a loop"}
 

@@ -247,7 +247,7 @@ def test_every_rule_that_fits_gives_the_same_answer(
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         outputs_by_count = outcomes(puzzle, instance)
         assert outputs_by_count == {tier: {tuple(plain(instance.target))}}, seed
-        assert puzzle.solve(instance) == puzzle.written(instance.target.tolist())
+        assert puzzle.solve(instance) == puzzle.write_answer(instance.target.tolist())
         rule = tuple(STEPS[puzzle.name][list(puzzle.steps)[step]] for step in puzzle.plan(instance))
         assert len(rule) == tier
         _, examples, query = read_question(puzzle, instance)
@@ -397,8 +397,8 @@ def test_the_words_of_the_task(name: str) -> None:
     state: RewritingState = task.initial(key, params)
     text = task.describe(state, params)
     for row, output in zip(instance.inputs.tolist(), instance.outputs.tolist(), strict=True):
-        assert f"{puzzle.written(row)} (to become {puzzle.written(output)})" in text
-    assert f"{puzzle.written(instance.query.tolist())}\n\nSteps left: 2" in text
+        assert f"{puzzle.write_answer(row)} (to become {puzzle.write_answer(output)})" in text
+    assert f"{puzzle.write_answer(instance.query.tolist())}\n\nSteps left: 2" in text
     pictures = [task.draw(state, params)]
     for step in puzzle.plan(instance):
         action = task.parse(f" {step + 1}\n", state, params)

@@ -204,13 +204,15 @@ def test_random_sentences_against_all_worlds() -> None:
             np.array([s[0] for s in sentences], np.int8),
             np.array([s[1:] for s in sentences], np.int8),
         )
-        if puzzle.consistent(premises):
+        if puzzle.are_consistent(premises):
             assert by_worlds(puzzle.prompt(instance), 3, 8) == puzzle.solve(instance)
         else:
             contradictory += 1
             with pytest.raises(AssertionError, match="contradict each other"):
                 by_worlds(puzzle.prompt(instance), 3, 8)
-        assert puzzle.decide([conclusion], conclusion) == 0 or not puzzle.consistent([conclusion])
+        assert puzzle.decide([conclusion], conclusion) == 0 or not puzzle.are_consistent(
+            [conclusion]
+        )
     assert contradictory > 3
 
 
@@ -325,7 +327,7 @@ def test_the_compiled_decision_is_the_same(tier: str) -> None:
     instances = [puzzle.generate(seed, ("train", "test")[seed % 2]) for seed in range(300)]
     while len(instances) < 1000:
         sentences = [random_sentence(puzzle.properties, dice) for _ in range(puzzle.premises + 1)]
-        if puzzle.consistent(sentences[:-1]):
+        if puzzle.are_consistent(sentences[:-1]):
             forms, literals = [s[0] for s in sentences], [s[1:] for s in sentences]
             instances.append(Instance(np.array(forms, np.int8), np.array(literals, np.int8)))
     batch = jax.tree.map(jnp.asarray, Instance(*map(np.stack, zip(*instances, strict=True))))

@@ -247,8 +247,10 @@ def test_mask_and_success_are_those_of_the_words(people: int) -> None:
     ]
     cells[1::3] = np.maximum(cells[1::3], 1)
     batch = Instance(*map(np.stack, zip(*instances, strict=True)))
-    allowed = np.asarray(jax.jit(jax.vmap(task.allowed))(cells, jax.tree.map(jnp.asarray, batch)))
-    solved = np.asarray(jax.jit(jax.vmap(task.solved))(cells, jax.tree.map(jnp.asarray, batch)))
+    allowed = np.asarray(
+        jax.jit(jax.vmap(task.allowed_symbols))(cells, jax.tree.map(jnp.asarray, batch))
+    )
+    solved = np.asarray(jax.jit(jax.vmap(task.is_solved))(cells, jax.tree.map(jnp.asarray, batch)))
     forbidden = 0
     for row, instance in enumerate(instances):
         statements = sayings(puzzle.prompt(instance))

@@ -254,7 +254,7 @@ def test_mask_and_success_are_those_of_the_words(tier: str) -> None:
     cells[1::3] = np.where(cells[1::3] == 0, 1, cells[1::3])
     batch = jax.tree.map(jnp.asarray, Instance(*map(np.stack, zip(*instances, strict=True))))
     allowed = np.asarray(jax.jit(jax.vmap(task.mask))(cells, batch)).reshape(len(cells), -1, 2)
-    solved = np.asarray(jax.jit(jax.vmap(task.solved))(cells, batch))
+    solved = np.asarray(jax.jit(jax.vmap(task.is_solved))(cells, batch))
     forbidden = 0
     for row, instance in enumerate(instances):
         tests, now = meanings_of(puzzle.prompt(instance)), cells[row].tolist()

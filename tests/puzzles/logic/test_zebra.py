@@ -274,9 +274,9 @@ def test_mask_and_success_are_those_of_the_clues(tier: str) -> None:
     batch = jax.tree.map(jnp.asarray, Instance(*map(np.stack, zip(*instances, strict=True))))
     allowed, solved = (
         np.asarray(f(cells, batch))
-        for f in (jax.jit(jax.vmap(task.allowed)), jax.jit(jax.vmap(task.solved)))
+        for f in (jax.jit(jax.vmap(task.allowed_symbols)), jax.jit(jax.vmap(task.is_solved)))
     )
-    answers = [puzzle.written(puzzle.as_rows(row.tolist())) for row in cells]
+    answers = [puzzle.write_answer(puzzle.as_rows(row.tolist())) for row in cells]
     full = (cells > 0).all(axis=1)
     expected = [
         puzzle.verify(instance, answer).solved

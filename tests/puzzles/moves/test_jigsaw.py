@@ -25,7 +25,13 @@ from rlbench_suite.envs.puzzles.moves.jigsaw import (
     PatchState,
     restoring_swaps,
 )
-from rlbench_suite.envs.puzzles.moves.random_pictures import BRIGHT, CODES, DARK, lit, painted
+from rlbench_suite.envs.puzzles.moves.random_pictures import (
+    BRIGHT,
+    CODES,
+    DARK,
+    as_rgb,
+    paint_picture,
+)
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.puzzle.dice import Dice
 
@@ -114,7 +120,7 @@ def test_what_is_left_out_has_other_arrangements() -> None:
     puzzle, refused = JigsawPuzzle(3), 0
     for seed in range(150):
         if puzzle.compose(Dice(9, seed)) is None:
-            picture = painted(Dice(9, seed), 3, SIDE - 1)
+            picture = paint_picture(Dice(9, seed), 3, SIDE - 1)
             pieces = [picture[r : r + SIDE, c : c + SIDE] for r in (0, 11, 22) for c in (0, 11, 22)]
             assert len(arrangements_by_sat(pieces, 3)) == 2
             refused += 1
@@ -390,7 +396,7 @@ def test_both_observations_show_what_lies_there(tier: str) -> None:
 
 
 def test_colours_are_bits() -> None:
-    assert lit(np.array([0, 1, 2, 4, 6, 7]), np.where).tolist() == [
+    assert as_rgb(np.array([0, 1, 2, 4, 6, 7]), np.where).tolist() == [
         [40, 40, 40], [225, 40, 40], [40, 225, 40], [40, 40, 225], [40, 225, 225], [225, 225, 225],
     ]  # fmt: skip
     assert CODES[6] == "C"

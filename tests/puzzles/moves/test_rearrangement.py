@@ -377,7 +377,7 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
         ]
         assert task.reward_space.low <= reward.min() <= reward.max() <= task.reward_space.high
     apart = [
-        puzzle.apart_of(bytes(board)) / puzzle.apart_of(bytes(i.cells))
+        puzzle.tile_distance(bytes(board)) / puzzle.tile_distance(bytes(i.cells))
         for board, i in zip(boards, instances)  # noqa: B905
     ]
     # 1 for each arrival at the goal.

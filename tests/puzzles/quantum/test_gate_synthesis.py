@@ -28,7 +28,7 @@ from rlbench_suite.envs.puzzles.quantum.gate_synthesis import (
 from rlbench_suite.envs.puzzles.quantum.quantum_synthesis import (
     QuantumSynthesisPuzzle,
     _haar,
-    _rounded,
+    _round_to_units,
 )
 from rlbench_suite.envs.puzzles.quantum.two_qubit_synthesis import TwoQubitSynthesisPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
@@ -135,7 +135,7 @@ def read_question(puzzle: SynthesisPuzzle, instance: Instance) -> tuple[np.ndarr
     ), float(match[2])
 
 
-def normal(unitary: np.ndarray) -> bytes:
+def normalise(unitary: np.ndarray) -> bytes:
     """Return the same matrix for unitaries that differ by a phase."""
     first = unitary.ravel()[np.flatnonzero(np.abs(unitary.ravel()) > 1e-6)[0]]
     return (np.round(unitary * (abs(first) / first), 6) + (0.0 + 0.0j)).tobytes()
@@ -148,12 +148,12 @@ def levels(name: str, max_gates: int) -> list[np.ndarray]:
     A floating-point search finds them.
     """
     nothing = circuit(name, [])
-    keys, levels_so_far = {normal(nothing)}, [nothing[None]]
+    keys, levels_so_far = {normalise(nothing)}, [nothing[None]]
     for _ in range(max_gates):
         level = []
         for unitary in levels_so_far[-1]:
             for gate in KINDS[name].matrices.values():
-                key = normal(following := gate @ unitary)
+                key = normalise(following := gate @ unitary)
                 if key not in keys:
                     keys.add(key)
                     level.append(following)
@@ -165,10 +165,10 @@ def levels(name: str, max_gates: int) -> list[np.ndarray]:
 def test_every_unitary_is_found_once_by_a_shortest_circuit(name: str, max_gates: int) -> None:
     circuits, every = KINDS[name].circuits(max_gates), levels(name, max_gates)
     assert np.diff(circuits.begins).tolist() == [len(level) for level in every]
-    keys = {normal(unitary): depth for depth, level in enumerate(every) for unitary in level}
+    keys = {normalise(unitary): depth for depth, level in enumerate(every) for unitary in level}
     for row, word in zip(circuits.unitaries, circuits.words, strict=True):
         unitary = circuit(name, [KINDS[name].puzzle.names[gate] for gate in word])
-        assert keys.pop(normal(unitary)) == len(word)
+        assert keys.pop(normalise(unitary)) == len(word)
         if name == "QuantumSynthesis":
             w, x, y, z = row
             of_row = w * np.eye(2) - 1j * (x * PAULI[0] + y * PAULI[1] + z * PAULI[2])
@@ -195,7 +195,7 @@ def test_how_many_puzzles_on_two_qubits_there_are(tier: int, puzzles: int) -> No
     """
     puzzle = TwoQubitSynthesisPuzzle(tier)
     products = [
-        Instance(puzzle.reached(k), np.int32(100))
+        Instance(puzzle.circuit_target(k), np.int32(100))
         for k in range(*puzzle.circuits.begins[tier : tier + 2])
     ]
     sizes = Counter(forms := [puzzle.canonical(instance) for instance in products])
@@ -341,7 +341,7 @@ def test_conjugation_and_inversion_do_not_matter() -> None:
         ):
             w, z = disguise[0, 0].real, -disguise[0, 0].imag
             y, x = -disguise[0, 1].real, -disguise[0, 1].imag
-            instance = original._replace(target=_rounded(np.array([w, x, y, z])))
+            instance = original._replace(target=_round_to_units(np.array([w, x, y, z])))
             assert puzzle.canonical(instance) == puzzle.canonical(original)
             assert puzzle.verify(instance, " ".join(gates)).score == 1
         assert puzzle.canonical(

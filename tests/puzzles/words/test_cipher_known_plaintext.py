@@ -17,7 +17,7 @@ from comparison import Compared
 
 from rlbench_suite.envs.puzzles.words.cipher_known_plaintext import (
     CipherKnownPlaintextPuzzle,
-    fitting,
+    fitting_keys,
 )
 from rlbench_suite.envs.puzzles.words.ciphers import (
     Affine,
@@ -120,7 +120,7 @@ def test_every_key_that_fits_gives_the_answer(tier: str, count: int, compared: C
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         answer = puzzle.solve(instance)
         assert answers_by_hand(puzzle.prompt(instance)) == {answer}
-        assert puzzle.written(instance.answer.tolist()) == answer
+        assert puzzle.write_answer(instance.answer.tolist()) == answer
         assert puzzle.verify(instance, answer).score == 1
         place, letter = dice.below(len(answer)), dice.choice(puzzle.alphabet)
         changed = answer[:place] + letter + answer[place + 1 :]
@@ -180,7 +180,7 @@ def test_what_fits_is_found_among_all_keys(kind: type[Cipher], count: int) -> No
             if all(cipher.encrypt(plain, key) == secret for plain, secret in pairs)
         ]
         expected = {tuple(cipher.decrypt(text, key)) for key in by_force}
-        plaintexts = {tuple(cipher.decrypt(text, key)) for key in fitting(cipher, pairs)}
+        plaintexts = {tuple(cipher.decrypt(text, key)) for key in fitting_keys(cipher, pairs)}
         if kind is Substitution:
             assert plaintexts <= expected
             assert len(plaintexts) == min(len(expected), 2)
@@ -199,8 +199,8 @@ def test_a_key_that_fits_no_pair_is_not_found() -> None:
         ciphertext = cipher.encrypt(plain, keys[-1])
         rival_ciphertext = cipher.encrypt(plain, keys[-2])
         assert ciphertext != rival_ciphertext
-        assert fitting(cipher, [(plain, ciphertext)])
-        assert fitting(cipher, [(plain, ciphertext), (plain, rival_ciphertext)]) == []
+        assert fitting_keys(cipher, [(plain, ciphertext)])
+        assert fitting_keys(cipher, [(plain, ciphertext), (plain, rival_ciphertext)]) == []
 
 
 def test_disguises() -> None:
@@ -228,7 +228,7 @@ def test_disguises() -> None:
         )  # fmt: skip
         assert (puzzle.canonical(renamed) == form) == (kind in (Substitution, RailFence, Columnar))
         if kind in (Substitution, RailFence, Columnar):
-            assert puzzle.solve(renamed) == puzzle.written(renamed.answer.tolist())
+            assert puzzle.solve(renamed) == puzzle.write_answer(renamed.answer.tolist())
             renamed_kinds.add(kind)
     assert len(forms) == 300
     assert len(renamed_kinds) == 3

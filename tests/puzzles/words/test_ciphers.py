@@ -157,7 +157,7 @@ def test_how_many_keys_there_are(count: int) -> None:
         ]
         assert Hill(alphabet, 0).keys == pytest.approx(len(hill))
         assert [
-            key for key in product(every, repeat=4) if Hill(alphabet, 0).invertible(key)
+            key for key in product(every, repeat=4) if Hill(alphabet, 0).is_invertible(key)
         ] == hill
         assert Substitution(alphabet, 0).keys == len(list(permutations(every)))
     assert Caesar(alphabet, 0).keys == count

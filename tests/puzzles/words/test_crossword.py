@@ -131,12 +131,12 @@ def test_the_search_finds_all_solutions() -> None:
         if seed % 3 == 0:
             words[dice.below(len(words)), 0] = 1 + dice.below(6)
         changed = instance._replace(givens=givens, words=words)
-        listed = puzzle.listed(changed)
+        listed = puzzle.word_list(changed)
         rows = [line.replace(" ", "") for line in read_rows(puzzle, changed)]
         if len(set(listed)) < len(listed):
             continue
         solutions = {
-            puzzle.written(puzzle.as_rows(cells))
+            puzzle.write_answer(puzzle.as_rows(cells))
             for cells in puzzle._search(changed).solutions(1000)
         }
         expected = solutions_by_sat(listed, rows, 1000)
@@ -148,7 +148,7 @@ def test_the_search_finds_all_solutions() -> None:
 
 
 def read_rows(puzzle: Any, instance: Instance) -> list[str]:
-    return puzzle.written(puzzle.clue_rows(instance)).split("\n")
+    return puzzle.write_answer(puzzle.clue_rows(instance)).split("\n")
 
 
 def test_no_solution_is_an_error() -> None:
@@ -397,7 +397,7 @@ def test_people_can_play() -> None:
     params = Params(instance, np.zeros(1, np.int16))
     key = jax.random.key(0)
     state = task.initial(key, params)
-    words = task.puzzle.listed(instance)
+    words = task.puzzle.word_list(instance)
     pictures = [task.draw(state, params)]
     for number, action in enumerate(task.puzzle.plan(instance)):
         slot, word = divmod(action, task.count)
