@@ -11,9 +11,9 @@ import pytest
 
 from rlbench_suite.core.registry import card, cards
 from rlbench_suite.envs.puzzles.formulas.clause_picture import (
-    LARGEST,
     MARGIN,
-    PAPER,
+    MAX_LETTER_SIZE,
+    PAPER_COLOUR,
     layout,
     picture_of,
 )
@@ -34,7 +34,7 @@ FORMULAS = [
 
 def blank(pixels: np.ndarray) -> bool:
     """Tell whether nothing is drawn."""
-    return bool((pixels == [int(PAPER[k : k + 2], 16) for k in (1, 3, 5)]).all())
+    return bool((pixels == [int(PAPER_COLOUR[k : k + 2], 16) for k in (1, 3, 5)]).all())
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_formulas_of_every_difficulty_have_room_for_letters_that_can_be_read(nam
         task, instance = card(name).build(difficulty=tier), puzzle_of(name, tier).generate(0)
         clauses = max(np.shape(field)[0] for field in instance if np.ndim(field) == 2)
         size, _ = layout(clauses, 3, int(task.difficulty or 0), task.picture_shape[:2])
-        assert 9 <= size <= LARGEST, (name, tier, size)
+        assert 9 <= size <= MAX_LETTER_SIZE, (name, tier, size)
 
 
 def test_long_captions_have_room() -> None:

@@ -28,7 +28,7 @@ from .expression import Tree
 BOX = (*range(1, 11), *range(1, 11), 25, 50, 75, 100)
 TARGETS = range(101, 1000)
 MAX_NUMBERS = 6
-LISTED = 3
+MAX_LISTED_NUMBERS = 3
 """Number of numbers up to which every result is listed.
 
 For more numbers, a search begins at the target.
@@ -105,7 +105,7 @@ def shortest(numbers: tuple[int, ...], target: int) -> Tree | None:
     for size in range(2, len(numbers) + 1):
         for indices in combinations(everything, size):
             subset = sum([1 << index for index in indices])
-            if size <= LISTED:
+            if size <= MAX_LISTED_NUMBERS:
                 results[subset] = _list_results(subset, results)
             if (tree := _reach(subset, target, results)) is not None:
                 return tree
@@ -159,7 +159,7 @@ def _reach(subset: int, target: int, results: dict[int, Results]) -> Tree | None
     """
     if subset in results:
         return results[subset].get(target)
-    if subset.bit_count() == LISTED + 1:
+    if subset.bit_count() == MAX_LISTED_NUMBERS + 1:
         return (
             _first_way(subset, target, results) if _is_reachable(subset, target, results) else None
         )

@@ -24,7 +24,11 @@ from rlbench_suite.puzzle.dice import Dice
 from .combine import OPERATIONS, CombinePuzzle, CombineTask, Instance
 from .expression import Tree
 
-TARGET, CARDS, HIGHEST = 24, 4, 13
+TARGET = 24
+CARDS = 4
+"""Number of cards of a hand."""
+MAX_CARD = 13
+"""Number of the highest card, the king."""
 THIRDS = (7.603, 8.925)
 """Difficulties at which the solvable hands fall into thirds."""
 Quotient = tuple[int, int]
@@ -49,7 +53,7 @@ class Game24Puzzle(CombinePuzzle):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw any four cards, sorted."""
-        cards = sorted(dice.between(1, HIGHEST) for _ in range(CARDS))
+        cards = sorted(dice.between(1, MAX_CARD) for _ in range(CARDS))
         return Instance(np.array(cards, np.int16), np.array(TARGET, np.int16))
 
     def admits(self, instance: Instance) -> bool:

@@ -65,10 +65,10 @@ from .card_pictures import (
 )
 from .combine import Instance
 from .expression import OPERATORS
-from .game24 import CARDS, HIGHEST, TARGET, Game24Puzzle
+from .game24 import CARDS, MAX_CARD, TARGET, Game24Puzzle
 from .running_value import Levels, Quotient
 
-TOKENS = (*map(str, range(1, HIGHEST + 1)), *OPERATORS, "(", ")", "=")
+TOKENS = (*map(str, range(1, MAX_CARD + 1)), *OPERATORS, "(", ")", "=")
 PLUS, OPEN, CLOSE, EQUALS = (TOKENS.index(token) for token in "+()=")
 NUMBERS = tuple(map(str, range(1, TARGET + 1)))
 """All targets, as text."""
@@ -77,7 +77,7 @@ LENGTH = 12
 """
 EASY_CARDS = 2
 _TOKEN = re.compile(r"[0-9]+|\S")
-ENLARGED = 4
+ZOOM = 4
 """Pixels of :meth:`Game24Cards.draw` for one pixel of the observation, along each axis."""
 
 
@@ -136,7 +136,7 @@ class Game24CardsPuzzle(Game24Puzzle):
 
 def _two_card_instance(dice: Dice) -> Instance:
     """Return two cards and one of the targets that they can make."""
-    low, high = sorted(dice.between(1, HIGHEST) for _ in range(EASY_CARDS))
+    low, high = sorted(dice.between(1, MAX_CARD) for _ in range(EASY_CARDS))
     quotient, remainder = divmod(high, low)
     targets = {low + high, low * high, high - low, 0 if remainder else quotient} & set(
         range(1, TARGET + 1)
@@ -192,12 +192,12 @@ class Game24Cards(PuzzleTask[FormulaState]):
     puzzle_class = Game24CardsPuzzle
     measures: ClassVar[dict[str, str]] = {"unused": "how many cards are not in the formula"}
     picture_shape: ClassVar[tuple[int, int, int]] = (
-        (SLOT_HEIGHT + BOX_HEIGHT) * ENLARGED, (LENGTH + 1) * BOX_WIDTH * ENLARGED, 3
+        (SLOT_HEIGHT + BOX_HEIGHT) * ZOOM, (LENGTH + 1) * BOX_WIDTH * ZOOM, 3
     )  # fmt: skip
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.most_pairs = self.puzzle.count - 2
+        self.max_pairs = self.puzzle.count - 2
         self.action_space = spaces.Discrete(len(TOKENS))
         self.in_pixels = card.settings["observation"] == "pixels"
         if self.in_pixels:
@@ -205,7 +205,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
             self.observation_space = spaces.Box(0, 255, shape, np.uint8)
         else:
             worth = 1 + len(OPERATORS) * CARDS
-            num_entries = 1 + CARDS * HIGHEST + LENGTH * len(TOKENS) + 2 * worth
+            num_entries = 1 + CARDS * MAX_CARD + LENGTH * len(TOKENS) + 2 * worth
             self.observation_space = self.box(-1.0, 1.0, (num_entries,))
         self.reward_space = self.box(0.0, 1.0)
 
@@ -240,7 +240,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         self, state: FormulaState, action: jax.Array, key: jax.Array, params: Params
     ) -> FormulaState:
         """Write a token."""
-        is_number, is_operator = action < HIGHEST, (action >= PLUS) & (action < OPEN)
+        is_number, is_operator = action < MAX_CARD, (action >= PLUS) & (action < OPEN)
         opens, closes = action == OPEN, action == CLOSE
         of_rank = state.unused & (state.numbers == action + 1)
         is_played = of_rank & (jnp.cumsum(of_rank) == 1)  # one of equal cards
@@ -287,7 +287,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
             Component(
                 "cards",
                 "[slot, rank]: which rank lies there and is not used yet, one-hot",
-                shape=(CARDS, HIGHEST),
+                shape=(CARDS, MAX_CARD),
             ),
             Component(
                 "formula", "[place, token]: what is written, one-hot", shape=(LENGTH, len(TOKENS))
@@ -338,10 +338,10 @@ class Game24Cards(PuzzleTask[FormulaState]):
     def action_mask(self, state: FormulaState, params: Params) -> jax.Array:
         """Return the tokens that may follow, bool ``(20,)``."""
         cards_left = state.unused.any()
-        ranks = (state.unused & (state.numbers == np.arange(1, HIGHEST + 1)[:, None])).any(axis=1)
+        ranks = (state.unused & (state.numbers == np.arange(1, MAX_CARD + 1)[:, None])).any(axis=1)
         after_value = ~state.value_due & ~self._is_over(state)
         other_tokens = jnp.stack([
-            state.value_due & (state.pairs < self.most_pairs),
+            state.value_due & (state.pairs < self.max_pairs),
             after_value & (state.open > 0),
             after_value & (state.open == 0) & ~cards_left,
         ])  # fmt: skip
@@ -358,7 +358,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         """Return the observation in symbols; the top of the file lists its entries."""
         levels, target = state.levels, params.instance.target.astype(jnp.int32)
         lying = jnp.where(state.unused, state.numbers, 0)[:, None] == np.arange(
-            1, HIGHEST + 1, dtype=np.int8
+            1, MAX_CARD + 1, dtype=np.int8
         )
         tokens = state.formula[:, None] == np.arange(1, len(TOKENS) + 1, dtype=np.int8)
         operators = jnp.arange(len(OPERATORS), dtype=jnp.int8)[:, None]
@@ -442,11 +442,11 @@ class Game24Cards(PuzzleTask[FormulaState]):
         """Say where the token may stand."""
         token = int(action)
         value_due = bool(state.value_due)
-        if token < HIGHEST:
+        if token < MAX_CARD:
             return "no card left has that number" if value_due else "a number cannot follow a value"
         if token == OPEN:
             return (
-                f"a formula has at most {self.most_pairs} pairs of parentheses"
+                f"a formula has at most {self.max_pairs} pairs of parentheses"
                 if value_due
                 else "( cannot follow a value"
             )
@@ -466,4 +466,4 @@ class Game24Cards(PuzzleTask[FormulaState]):
     def draw(self, state: FormulaState, params: Params) -> np.ndarray:
         """Draw the observation in pixels, enlarged."""
         picture = np.asarray(self._picture(*jax.tree.map(jnp.asarray, (state, params))))
-        return picture.repeat(ENLARGED, axis=0).repeat(ENLARGED, axis=1)
+        return picture.repeat(ZOOM, axis=0).repeat(ZOOM, axis=1)

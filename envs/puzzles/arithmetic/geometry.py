@@ -39,15 +39,15 @@ from ..shared.puzzle_task import Params
 from ..shared.writing import WritingState, WritingTask
 from .plane import CONSTRUCTIONS, COORDINATES, QUESTIONS, TURN, Order, Point, mean
 
-FREE = 4
+MAX_GIVEN = 4
 """Most points that can be given; constructed ones are numbered after them."""
 NAMES = "ABCDEFGH"
 NONE = -1
-FARTHEST = 20
+MAX_COORDINATE = 20
 """Largest coordinate of given points, in absolute value."""
-LARGEST = 1000
+MAX_TERM = 1000
 """Largest numerator or denominator of constructed points."""
-LARGEST_ANSWER = 1_000_000
+MAX_ANSWER_TERM = 1_000_000
 _TRIES = 60
 _NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
 _FRACTION = re.compile(r"(?<![0-9])\\[dt]?frac\{(-?[0-9]{1,9})\}\{([0-9]{1,9})\}(?![0-9])")
@@ -65,7 +65,7 @@ class Instance(NamedTuple):
     """
 
     points: np.ndarray
-    """int8 ``(FREE, 2)``: x and y of those given; zeros where there are fewer."""
+    """int8 ``(MAX_GIVEN, 2)``: x and y of those given; zeros where there are fewer."""
     steps: np.ndarray
     """int8 ``(constructions, 5)``: index of :data:`CONSTRUCTIONS`, points used, then ``NONE``."""
     question: np.ndarray
@@ -99,12 +99,14 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     def random_point(self, dice: Dice) -> tuple[int, int]:
         """Return a random point to be given."""
-        return dice.between(-FARTHEST, FARTHEST), dice.between(-FARTHEST, FARTHEST)
+        return dice.between(-MAX_COORDINATE, MAX_COORDINATE), dice.between(
+            -MAX_COORDINATE, MAX_COORDINATE
+        )
 
     def suits(self, point: Point) -> bool:
         """Return whether a point may be constructed."""
         return all(
-            abs(value.numerator) <= LARGEST and value.denominator <= LARGEST for value in point
+            abs(value.numerator) <= MAX_TERM and value.denominator <= MAX_TERM for value in point
         )
 
     def kind_of_question(self, dice: Dice) -> int:
@@ -116,7 +118,7 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw random points, constructions and question; each uses what was made before it."""
-        free_points = [self.random_point(dice) for _ in range(FREE)]
+        free_points = [self.random_point(dice) for _ in range(MAX_GIVEN)]
         points: list[Point] = [(Fraction(x), Fraction(y)) for x, y in free_points]
         steps = []
         for _ in range(self.constructions):
@@ -143,12 +145,12 @@ class GeometryPuzzle(Puzzle[Instance]):
                 else None
             )
             if answer is not None and all(
-                abs(value.numerator) <= LARGEST_ANSWER and value.denominator <= LARGEST_ANSWER
+                abs(value.numerator) <= MAX_ANSWER_TERM and value.denominator <= MAX_ANSWER_TERM
                 for value in _numbers(answer)
             ):
                 constructed = [
                     [[value.numerator, value.denominator] for value in point]
-                    for point in points[FREE:]
+                    for point in points[MAX_GIVEN:]
                 ]
                 return self._instance(free_points, steps, (question_kind, *used), constructed)
         return None
@@ -156,7 +158,7 @@ class GeometryPuzzle(Puzzle[Instance]):
     @staticmethod
     def _sample_points(count: int, points: int, dice: Dice) -> list[int]:
         """Draw different points, including the last one if it was constructed."""
-        if points == FREE:
+        if points == MAX_GIVEN:
             return dice.sample(range(points), count)
         return dice.shuffled([*dice.sample(range(points - 1), count - 1), points - 1])
 
@@ -177,14 +179,14 @@ class GeometryPuzzle(Puzzle[Instance]):
         The other given points are numbered in the order in which they are used.
         """
         lines = [*steps, question]
-        order = list(dict.fromkeys(k for _, *used in lines for k in used if 0 <= k < FREE))
-        number = {k: k for k in range(NONE, FREE + len(steps))} | {
+        order = list(dict.fromkeys(k for _, *used in lines for k in used if 0 <= k < MAX_GIVEN))
+        number = {k: k for k in range(NONE, MAX_GIVEN + len(steps))} | {
             old: new for new, old in enumerate(order)
         }
         renumbered = [
             [kind, *(number[k] for k in used)] + [NONE] * (4 - len(used)) for kind, *used in lines
         ]
-        points = [free_points[k] for k in order] + [(0, 0)] * (FREE - len(order))
+        points = [free_points[k] for k in order] + [(0, 0)] * (MAX_GIVEN - len(order))
         return Instance(
             np.array(points, np.int8),
             np.array(renumbered[:-1], np.int8),
@@ -217,7 +219,9 @@ class GeometryPuzzle(Puzzle[Instance]):
         lines: list[tuple[int, tuple[Order, ...], list[int]]],
     ) -> bytes:
         """Write constructions and question by places relative to the least used given point."""
-        leftmost, low = min(free_points[k] for _, _, used in lines for k in used if 0 <= k < FREE)
+        leftmost, low = min(
+            free_points[k] for _, _, used in lines for k in used if 0 <= k < MAX_GIVEN
+        )
         points = [(0, x - leftmost, y - low) for x, y in free_points]
         points += [(number, 0, 0) for number in range(1, self.constructions + 1)]
         form = [
@@ -289,7 +293,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         given_points = (f"{NAMES[k]} = ({x}, {y})" for k, (x, y) in enumerate(points))
         constructions_text = (
             (
-                f"{NAMES[FREE + k]} is "
+                f"{NAMES[MAX_GIVEN + k]} is "
                 f"{CONSTRUCTIONS[kind].words.format(*(NAMES[p] for p in those if p != NONE))}."
             )
             for k, (kind, *those) in enumerate(instance.steps[:constructions].tolist())
@@ -356,7 +360,7 @@ class GeometryPuzzle(Puzzle[Instance]):
 
         Other figures cannot be played; for them the plan is empty.
         """
-        coordinates = [value for point in self.figure(instance)[FREE:] for value in point]
+        coordinates = [value for point in self.figure(instance)[MAX_GIVEN:] for value in point]
         return (
             [value.numerator for value in coordinates]
             if all(value.denominator == 1 for value in coordinates)
@@ -366,7 +370,7 @@ class GeometryPuzzle(Puzzle[Instance]):
     def difficulty(self, instance: Instance) -> float:
         """Count the digits of numerators, and of denominators other than 1."""
         points = self.figure(instance)
-        computed = [value for point in points[FREE:] for value in point]
+        computed = [value for point in points[MAX_GIVEN:] for value in point]
         if int(instance.question[0]) != COORDINATES:
             computed += _numbers(self.answer_to(instance, points))
         return float(sum(character.isdigit() for value in computed for character in str(value)))
@@ -394,7 +398,7 @@ class GeometryPuzzle(Puzzle[Instance]):
 def _num_given(instance: Instance) -> int:
     """Return how many points are given."""
     used = np.concatenate([instance.steps[:, 1:].ravel(), instance.question[1:]])
-    return 1 + int(used[used < FREE].max())
+    return 1 + int(used[used < MAX_GIVEN].max())
 
 
 def _numbers(answer: Point | Fraction | None) -> list[Fraction]:
@@ -530,14 +534,14 @@ class Geometry(WritingTask):
         instance, num_constructed, half = self._progress(state, params)
         lines = [self.puzzle.words(instance, num_constructed + 1)]
         constructed = instance.constructed[:num_constructed, :, 0].tolist()
-        lines += [f"{NAMES[FREE + k]} = ({x}, {y})" for k, (x, y) in enumerate(constructed)]
+        lines += [f"{NAMES[MAX_GIVEN + k]} = ({x}, {y})" for k, (x, y) in enumerate(constructed)]
         next_coordinate = (
             (
-                f"y of {NAMES[FREE + num_constructed]}; its x is "
+                f"y of {NAMES[MAX_GIVEN + num_constructed]}; its x is "
                 f"{int(instance.constructed[num_constructed, 0, 0])}"
             )
             if half
-            else f"x of {NAMES[FREE + num_constructed]}"
+            else f"x of {NAMES[MAX_GIVEN + num_constructed]}"
         )
         return "\n".join([*lines, f"Next is {next_coordinate}."])
 
@@ -570,6 +574,6 @@ class Geometry(WritingTask):
             board.line(0.5, line + 0.5, side - 0.5, line + 0.5, "#b8bec7", 1)
         given_points = instance.points[: _num_given(instance)].tolist()
         constructed = instance.constructed[: int(state.written) // 2, :, 0].tolist()
-        for k, (x, y) in [*enumerate(given_points), *enumerate(constructed, FREE)]:
-            board.text(side - 1 - y, x, NAMES[k], FILLED if k >= FREE else INK, 0.8)
+        for k, (x, y) in [*enumerate(given_points), *enumerate(constructed, MAX_GIVEN)]:
+            board.text(side - 1 - y, x, NAMES[k], FILLED if k >= MAX_GIVEN else INK, 0.8)
         return add_caption(board.picture(), self.describe(state, params), self.picture_shape)

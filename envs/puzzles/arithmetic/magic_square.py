@@ -32,7 +32,7 @@ from ..shared.symmetry import smallest_form
 
 TO_FILL = {3: (4, 7), 4: (10, 10), 5: (14, 14)}
 """Least and greatest number of cells to fill, by side."""
-PATIENCE = 250
+MAX_TRIED_NUMBERS = 250
 """Numbers that the search for a full square tries before it gives up.
 
 The search finds most squares after few numbers.
@@ -78,7 +78,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         """
         full = self._regular_square(dice) if self.rows == 5 else [0] * self.fillable
         for _ in range(ROUNDS[self.rows]):
-            full = next(_Search(self, full, dice, PATIENCE).completions(), full)
+            full = next(_Search(self, full, dice, MAX_TRIED_NUMBERS).completions(), full)
             if not all(full):
                 return None
             emptied = dice.sample(range(self.fillable), dice.between(*TO_FILL[self.rows]))
@@ -315,9 +315,9 @@ class MagicSquare(CellFillTask):
         high = jnp.minimum(high[:, None], highs[None, :])
         for on in (np.eye(side, dtype=bool), np.eye(side, dtype=bool)[::-1]):
             diagonal = jnp.where(on, grid, np.int16(0)).sum(dtype=jnp.int16)
-            least_here, most_here = self._bounds(diagonal, ((grid == 0) & on).sum(dtype=jnp.int16))
-            low = jnp.where(on, jnp.maximum(low, least_here), low)
-            high = jnp.where(on, jnp.minimum(high, most_here), high)
+            min_number, max_number = self._bounds(diagonal, ((grid == 0) & on).sum(dtype=jnp.int16))
+            low = jnp.where(on, jnp.maximum(low, min_number), low)
+            high = jnp.where(on, jnp.minimum(high, max_number), high)
         used = (grid.reshape(-1, 1) == self.numbers).any(0)
         return (low.reshape(-1, 1) <= self.numbers) & (high.reshape(-1, 1) >= self.numbers) & ~used
 

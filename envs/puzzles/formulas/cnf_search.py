@@ -42,10 +42,10 @@ class Search:
     Args:
         clauses: in any order, none empty.
         variables: number of variables; clauses may leave some out.
-        most_models: number of models at which the search stops.
+        max_models: number of models at which the search stops.
 
     Attributes:
-        models: number of models found; exact if below ``most_models``.
+        models: number of models found; exact if below ``max_models``.
         model: the first model found, as the set of its true variables; None if there is none.
         branches: for each node with two successors, in the order of the search, the literal that it
             makes true first. Of a unit clause that is the negated literal, which falsifies the
@@ -56,10 +56,10 @@ class Search:
             2, ... are false.
     """
 
-    def __init__(self, clauses: Sequence[Clause], variables: int, *, most_models: int = 1) -> None:
+    def __init__(self, clauses: Sequence[Clause], variables: int, *, max_models: int = 1) -> None:
         self._clauses = clauses
         self._variables = variables
-        self._max_models = most_models
+        self._max_models = max_models
         self._holds = {literal: 0 for v in range(1, variables + 1) for literal in (v, -v)}
         """The clauses that hold a literal."""
         for number, clause in enumerate(clauses):

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from .formula import MOST_VARIABLES, WORD, Formula
-from .truth_tables import COUNTABLE, models_of
+from .formula import MAX_VARIABLES, WORD, Formula
 
 Clause = tuple[int, ...]
 """Literals in the notation of DIMACS, in increasing order of their variables.
@@ -41,8 +40,8 @@ def formula_of(clauses: Sequence[Iterable[int]], variables: int) -> Formula:
         ValueError: an empty clause, a literal out of range, a variable twice in a clause, or too
             many variables.
     """
-    if not 1 <= variables <= MOST_VARIABLES:
-        raise ValueError(f"a formula has 1 to {MOST_VARIABLES} variables, got {variables}")
+    if not 1 <= variables <= MAX_VARIABLES:
+        raise ValueError(f"a formula has 1 to {MAX_VARIABLES} variables, got {variables}")
     listed = [tuple(clause) for clause in clauses]
     _check(listed, variables)
     for number, literals in enumerate(listed, 1):
@@ -166,17 +165,3 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _is_count(word: str) -> bool:
     return word.isascii() and word.isdigit()
-
-
-def model_count(formula: Formula) -> int:
-    """Return the exact number of models, by truth tables.
-
-    Raises:
-        ValueError: more than :data:`COUNTABLE` variables.
-    """
-    variables = formula.positive.shape[-1]
-    if variables > COUNTABLE:
-        raise ValueError(
-            f"counting enumerates 2**{variables} assignments; at most {COUNTABLE} variables"
-        )
-    return models_of(clauses_of(formula), variables).bit_count()

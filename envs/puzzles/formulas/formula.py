@@ -20,7 +20,7 @@ import numpy as np
 from jax import lax
 
 WORD = 32
-MOST_VARIABLES = WORD
+MAX_VARIABLES = WORD
 THRESHOLD = 4.267
 """Clauses a variable at which random 3-SAT turns unsatisfiable (Mertens, Mezard & Zecchina 2006).
 """

@@ -12,7 +12,8 @@ SAT draws its formulas on the device and SAT50 plays those of a bank. Both follo
 :func:`.formula.planted_formula`, and one rule assigns formulas to splits, so that no test formula
 of one is a disguised train formula of the other.
 
-:meth:`SATPuzzle.from_dimacs` asks for a model of a formula of your own.
+:meth:`SATPuzzle.from_dimacs` asks for a model of a formula of your own, and
+:meth:`SAT.params_from_dimacs` makes such a formula a game.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .cnf import CNF, ModelPuzzle, clause_list, cnf, quiet_clause
 from .cnf_search import Search
 from .dimacs import clauses_in, clauses_of, from_dimacs
 from .flips import FlipTask, PuzzleFlips, State
-from .formula import MOST_VARIABLES, Formula, as_bits, clause_count, judge, planted_formula
+from .formula import MAX_VARIABLES, Formula, as_bits, clause_count, judge, planted_formula
 
 
 class SATPuzzle(ModelPuzzle):
@@ -90,10 +91,10 @@ class SAT(FlipTask[Formula]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        if difficulty is None or difficulty not in range(8, MOST_VARIABLES + 1, 2):
+        if difficulty is None or difficulty not in range(8, MAX_VARIABLES + 1, 2):
             raise ValueError(
                 f"{card.id}: difficulty is the number of variables, an even number from 8 to "
-                f"{MOST_VARIABLES}, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
+                f"{MAX_VARIABLES}, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
             )
         self.play_on(n := round(difficulty), clause_count(n))
 

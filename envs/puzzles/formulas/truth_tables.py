@@ -11,9 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-COUNTABLE = 24
-"""Largest number of variables; a table has 2**COUNTABLE bits."""
-
 
 @cache
 def value_table(variable: int, variables: int) -> int:

@@ -55,7 +55,7 @@ from .chess_moves import (
 
 PIECES = (QUEEN, ROOK, ROOK, BISHOP, BISHOP, KNIGHT, KNIGHT, PAWN, PAWN, PAWN, PAWN)
 """Pieces from which a side draws, besides its king."""
-MOST_PIECES = 16
+MAX_PIECES = 16
 MOVES = 64 * 64
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
 
@@ -76,7 +76,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
     name = "CheckmateInOne"
     difficulty_is = "legal moves for each that is checkmate"
     tier_is = "the number of pieces"
-    tiers = range(4, MOST_PIECES + 1)
+    tiers = range(4, MAX_PIECES + 1)
     few: ClassVar[dict[float, float]] = {4: 360_000}
 
     def __init__(self, tier: float) -> None:

@@ -47,7 +47,7 @@ SIDE = 4
 CELLS = SIDE**2
 X, O = 1, 2  # noqa: E741 - the names of the players
 SYMBOLS = "_XO"
-MOST_EMPTY = 9
+MAX_EMPTY_CELLS = 9
 _OVER = 4
 _ROWS = [sum(1 << SIDE * r + c for c in range(SIDE)) for r in range(SIDE)]
 _COLUMNS = [sum(1 << SIDE * r + c for r in range(SIDE)) for c in range(SIDE)]
@@ -75,7 +75,7 @@ class TicTacToePuzzle(Puzzle[Position]):
         "positions that a search for the value of every move looks at, each counted once"
     )
     tier_is = "the number of empty cells"
-    tiers = range(2, MOST_EMPTY + 1)
+    tiers = range(2, MAX_EMPTY_CELLS + 1)
     few: ClassVar[dict[float, float]] = {4: 6_700, 6: 24_000}
 
     def __init__(self, tier: float) -> None:

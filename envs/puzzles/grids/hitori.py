@@ -34,8 +34,8 @@ from ..shared.puzzle_task import Params
 from ..shared.symmetry import relabel_values, smallest_form, square_symmetries
 
 BLACK, WHITE = 1, 2
-LARGEST_SIDE = 9
-_MOST_REDRAWN = 30
+MAX_SIDE = 9
+_MAX_DRAWS = 30
 
 
 class Instance(NamedTuple):
@@ -56,7 +56,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         "uniqueness"
     )
     tier_is = "the side"
-    tiers = range(3, LARGEST_SIDE + 1)
+    tiers = range(3, MAX_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 11_000}
     symbols = "#."
     fillable = 2
@@ -93,7 +93,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         black_cells = [cell for cell in range(len(numbers)) if black >> cell & 1]
         for cell in black_cells:
             numbers[cell] = self._number_in_line(cell, black, numbers, dice)
-        for _ in range(_MOST_REDRAWN):
+        for _ in range(_MAX_DRAWS):
             other_solutions = [
                 solution for solution in islice(self._solutions(numbers), 2) if solution != black
             ]

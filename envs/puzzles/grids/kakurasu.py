@@ -28,7 +28,7 @@ from ..shared.board import Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, two_symbol_mask
 
 FILLED, BLANK = 1, 2
-LARGEST_SIDE = 8
+MAX_SIDE = 8
 
 
 class Instance(NamedTuple):
@@ -50,7 +50,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         "patterns of rows that a depth-first search tries until it has proven uniqueness"
     )
     tier_is = "the side"
-    tiers = range(2, LARGEST_SIDE + 1)
+    tiers = range(2, MAX_SIDE + 1)
     few: ClassVar[dict[float, float]] = {3: 286, 4: 32_670}
     symbols = "#."
     fillable = 2

@@ -34,7 +34,7 @@ from .neighbours import neighbours
 
 BULB, DARK, WALL, NUMBERED = 1, 2, 3, 4
 """Symbols; ``NUMBERED + k`` is a wall with the number k."""
-LARGEST_SIDE = 10
+MAX_SIDE = 10
 WALL_SHARE = 0.22
 
 
@@ -53,7 +53,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         "bulbs that a depth-first search (fewest places first) tries until it has proven uniqueness"
     )
     tier_is = "the side"
-    tiers = range(3, LARGEST_SIDE + 1)
+    tiers = range(3, MAX_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 5_200}
     symbols = "*.#01234"
     fillable = 2

@@ -33,7 +33,7 @@ from .neighbours import neighbours
 
 MINED, SAFE, NUMBERED = 1, 2, 3
 """Symbols; ``NUMBERED + k`` is a safe cell that shows the number k."""
-LARGEST_SIDE = 9
+MAX_SIDE = 9
 MINE_SHARE = 0.22
 
 Number = list[Any]
@@ -62,7 +62,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         "uniqueness"
     )
     tier_is = "the side"
-    tiers = range(3, LARGEST_SIDE + 1)
+    tiers = range(3, MAX_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 8_800}
     symbols = "*.012345678"
     fillable = 2

@@ -37,7 +37,7 @@ from ..shared.symmetry import smallest_form, square_symmetries
 
 SLASH, BACKSLASH = 1, 2
 NO_CLUE = -1
-LARGEST_SIDE = 8
+MAX_SIDE = 8
 
 _State = tuple[int, int, list[int]]
 """Cells with a slash, cells with a backslash, and what every corner is connected with.
@@ -64,7 +64,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         "uniqueness"
     )
     tier_is = "the side"
-    tiers = range(2, LARGEST_SIDE + 1)
+    tiers = range(2, MAX_SIDE + 1)
     few: ClassVar[dict[float, float]] = {3: 7_800}
     symbols = "/\\"
     fillable = 2

@@ -66,7 +66,7 @@ _TOKEN = re.compile(r":-|[a-z]{1,12}|[A-Z]|[(),.]")
 _HEAD = ["target", "(", "X", ",", "Y", ")", ":-"]
 
 
-def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int) -> list[Literal]:
+def read(text: str, vocabulary: Vocabulary, max_literals: int, max_fresh: int) -> list[Literal]:
     """Return the body of a rule; its fresh variables are numbered in order of first occurrence.
 
     Raises:
@@ -102,9 +102,9 @@ def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int)
         position += 1
     if tokens[position:] != ["."]:
         raise Malformed(f"expected ',' and a literal or '.' and the end after literal {len(body)}")
-    if len(body) > most_literals or len(variables) > 2 + most_fresh:
+    if len(body) > max_literals or len(variables) > 2 + max_fresh:
         raise Malformed(
-            f"a rule has at most {most_literals} literals and {most_fresh} variables beside X and "
+            f"a rule has at most {max_literals} literals and {max_fresh} variables beside X and "
             f"Y, this one has {len(body)} and {len(variables) - 2}"
         )
     return body

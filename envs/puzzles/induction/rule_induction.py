@@ -47,12 +47,14 @@ from .horn_rules import (
 
 FAMILY, GRAPH = range(2)
 VOCABULARIES = (Vocabulary("parent", "female", "male"), Vocabulary("edge", "red", "blue"))
-LARGER = 12
+LARGE_SIDE = 12
 """Number of objects of the larger unseen worlds."""
-UNSEEN = 2
+UNSEEN_WORLDS = 2
 """Number of unseen worlds of either size."""
-MOST_LITERALS, MOST_FRESH = 4, 3
-"""Largest numbers of literals and of fresh variables in an answer."""
+MAX_LITERALS = 4
+"""Largest number of literals in an answer."""
+MAX_FRESH_VARIABLES = 3
+"""Largest number of variables in an answer besides X and Y."""
 _SIZES = {2: (1, 10), 3: (1, 14), 4: (2, 20)}
 """Number of fresh variables in the hidden rule and largest number of shown examples.
 
@@ -185,7 +187,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
         self.num_literals = int(tier)
-        self.fresh, self.most_examples = _SIZES[self.num_literals]
+        self.fresh, self.max_examples = _SIZES[self.num_literals]
 
     # -- the generator -----------------------------------------------------------------------------
 
@@ -193,7 +195,8 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         """Draw a random rule in random worlds. Return None if few examples cannot single it out."""
         kind = dice.below(2)
         worlds = [
-            (family, graph)[kind](dice, n) for n in (SIDE, *[SIDE] * UNSEEN, *[LARGER] * UNSEEN)
+            (family, graph)[kind](dice, n)
+            for n in (SIDE, *[SIDE] * UNSEEN_WORLDS, *[LARGE_SIDE] * UNSEEN_WORLDS)
         ]
         first_world, *unseen = worlds
         pairs_by_rule = extensions(truths(first_world, self.fresh), self.num_literals, self.fresh)
@@ -245,9 +248,9 @@ class RuleInductionPuzzle(Puzzle[Instance]):
             pair = next(p for p in order if (int(wrong_rules[0]) ^ target) >> p & 1)
             pairs.append(pair)
             wrong_rules = _agreeing_rules(wrong_rules, pair, target)
-        if len(pairs) > self.most_examples:
+        if len(pairs) > self.max_examples:
             return None
-        rows = np.full((self.most_examples, 3), UNSHOWN, np.int8)
+        rows = np.full((self.max_examples, 3), UNSHOWN, np.int8)
         rows[: len(pairs)] = [
             (*divmod(pair, SIDE), target >> pair & 1) for pair in dice.shuffled(pairs)
         ]
@@ -300,9 +303,9 @@ class RuleInductionPuzzle(Puzzle[Instance]):
             "objects in other "
             "worlds of this kind, some of them larger; every rule of at most that size that fits "
             "the examples does.\n\n"
-            f"Answer with one rule: 'target(X,Y) :-', 1 to {MOST_LITERALS} literals separated by "
-            "commas, and a full "
-            f"stop. Variables are capital letters, at most {MOST_FRESH} of them besides X and Y."
+            f"Answer with one rule: 'target(X,Y) :-', 1 to {MAX_LITERALS} literals separated by "
+            "commas, and a full stop. Variables are capital letters, at most "
+            f"{MAX_FRESH_VARIABLES} of them besides X and Y."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
@@ -321,7 +324,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the rule on the examples, then on the unseen worlds."""
-        body = read(answer, VOCABULARIES[int(instance.kind)], MOST_LITERALS, MOST_FRESH)
+        body = read(answer, VOCABULARIES[int(instance.kind)], MAX_LITERALS, MAX_FRESH_VARIABLES)
         says = extension(body, shown_world(instance))
         for first, second, holds in instance.examples.tolist():
             if holds != UNSHOWN and says[first, second] != holds:
@@ -415,9 +418,9 @@ def _instance(
     kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray], examples: np.ndarray
 ) -> Instance:
     """Stack the shown world, then the other worlds of the same size, then the larger ones."""
-    same_size, larger = slice(1, 1 + UNSEEN), slice(1 + UNSEEN, None)
+    same_size, larger = slice(1, 1 + UNSEEN_WORLDS), slice(1 + UNSEEN_WORLDS, None)
 
-    def stack_bytes(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    def stack_int8(arrays: Sequence[np.ndarray]) -> np.ndarray:
         return np.stack(arrays).astype(np.int8)
 
     return Instance(
@@ -425,12 +428,12 @@ def _instance(
         worlds[0].relation.astype(np.int8),
         worlds[0].marked.astype(np.int8),
         examples,
-        stack_bytes([world.relation for world in worlds[same_size]]),
-        stack_bytes([world.marked for world in worlds[same_size]]),
-        stack_bytes(targets[:UNSEEN]),
-        stack_bytes([world.relation for world in worlds[larger]]),
-        stack_bytes([world.marked for world in worlds[larger]]),
-        stack_bytes(targets[UNSEEN:]),
+        stack_int8([world.relation for world in worlds[same_size]]),
+        stack_int8([world.marked for world in worlds[same_size]]),
+        stack_int8(targets[:UNSEEN_WORLDS]),
+        stack_int8([world.relation for world in worlds[larger]]),
+        stack_int8([world.marked for world in worlds[larger]]),
+        stack_int8(targets[UNSEEN_WORLDS:]),
     )
 
 

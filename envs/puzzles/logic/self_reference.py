@@ -39,7 +39,8 @@ from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params
 
 TRUE, FALSE = 1, 2
-MIN_STATEMENTS, MAX_STATEMENTS = 3, 12
+MIN_STATEMENTS = 3
+MAX_STATEMENTS = 12
 _TRIES = 200
 
 Statement = tuple[int, int]

@@ -57,7 +57,7 @@ POINTS = (1, 5, 10)
 """Pixels of a border that the structured observation shows."""
 PRICE = 0.1
 """Total price of the fewest swaps."""
-_MOST_TRIED = 5_000
+_MAX_TRIALS = 5_000
 """Limit of trials in the search.
 
 A picture whose patches take more trials to tell apart is too plain.
@@ -106,7 +106,7 @@ class JigsawPuzzle(Puzzle[Instance]):
             ]
         )
         arrangements, tried = self._arrangements([_borders(patch) for patch in patches])
-        if len(arrangements) > 1 or tried > _MOST_TRIED:
+        if len(arrangements) > 1 or tried > _MAX_TRIALS:
             return None
         cells = list(range(self.cells))
         while not (swaps := restoring_swaps(cells)):
@@ -261,7 +261,7 @@ class JigsawPuzzle(Puzzle[Instance]):
     def _arrangements(self, borders: Sequence[Borders]) -> tuple[list[list[int]], int]:
         """Return at most two arrangements in which borders agree, and the number of patches tried.
 
-        An arrangement is the patch of each place. The search gives up beyond ``_MOST_TRIED``. Sets
+        An arrangement is the patch of each place. The search gives up beyond ``_MAX_TRIALS``. Sets
         of patches are bits.
         """
         n, cells = self.side, self.cells
@@ -286,7 +286,7 @@ class JigsawPuzzle(Puzzle[Instance]):
                 fitting &= beside[order[position - 1]]
             if position >= n:
                 fitting &= below[order[position - n]]
-            while fitting and len(arrangements) < 2 and tried <= _MOST_TRIED:
+            while fitting and len(arrangements) < 2 and tried <= _MAX_TRIALS:
                 patch = fitting & -fitting
                 fitting ^= patch
                 tried += 1

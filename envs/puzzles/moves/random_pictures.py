@@ -19,10 +19,15 @@ COLOURS = 8
 CODES = "KRGYBMCW"
 """Codes of black, red, green, yellow, blue, magenta, cyan and white."""
 NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
-DARK, BRIGHT = 40, 225
-"""Levels of a light, of 255."""
+DARK = 40
+"""Level of a light that is off, of 255."""
+BRIGHT = 225
+"""Level of a light that is on, of 255."""
 
-_WAVES, _BANDS = 2, 4
+_WAVES = 2
+"""Waves whose sum is the smooth field."""
+_BANDS = 4
+"""Bands of equal height into which the field is cut."""
 _SHAPES = 3
 """Shapes on every two repeats of the pattern."""
 

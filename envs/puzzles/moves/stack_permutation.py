@@ -45,7 +45,7 @@ from ..shared.puzzle_task import Params, PuzzleTask
 MAX_COUNT = 24
 OPERATIONS = ("push", "pop")
 IMPOSSIBLE = "impossible"
-HIDDEN = 10
+MIN_HIDDEN_COUNT = 10
 """Least count of numbers from which on impossible orders are hidden.
 
 In such an order, adjacent numbers alone do not show that it is impossible.
@@ -117,7 +117,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
             first, second = dice.sample(range(self.count), 2)
             order[first], order[second] = order[second], order[first]
             if operations(order)[1] == possible and not (
-                self.count >= HIDDEN and plainly_impossible(order)
+                self.count >= MIN_HIDDEN_COUNT and plainly_impossible(order)
             ):
                 return Instance(np.array(order, np.int8))
 

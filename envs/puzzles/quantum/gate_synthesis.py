@@ -46,14 +46,14 @@ from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
 from .gate_names import gate_actions
 
-FINE = 10**4
+TOLERANCE_UNITS = 10**4
 """Units of an instance's wanted distance in 1."""
 MARGIN = 1e-4
-HIT = 0.01
+PRODUCT_TOLERANCE = 0.01
 """Required distance for a target that is a product of gates."""
-_LEAST_EXCESS = 0.1
+_MIN_EXCESS = 0.1
 """Least amount by which the distance of the empty circuit exceeds the required one."""
-_MOST_GATES = 1000
+_MAX_ANSWER_GATES = 1000
 
 
 class Circuits(NamedTuple):
@@ -135,13 +135,13 @@ class SynthesisPuzzle(Puzzle[Instance]):
         )
         distances = self.distances(target)
         middle = (distances[:longest].min() + distances[longest:].min()) / 2
-        tolerance = HIT if hit else round(middle * FINE) / FINE
+        tolerance = PRODUCT_TOLERANCE if hit else round(middle * TOLERANCE_UNITS) / TOLERANCE_UNITS
         near = distances <= tolerance
         if near[:longest].any() or not near.any() or np.abs(distances - tolerance).min() < MARGIN:
             return None
-        if distances[0] < tolerance + _LEAST_EXCESS:
+        if distances[0] < tolerance + _MIN_EXCESS:
             return None
-        return Instance(target, np.int32(round(tolerance * FINE)))
+        return Instance(target, np.int32(round(tolerance * TOLERANCE_UNITS)))
 
     def task_text(self, instance: Instance) -> str:
         """Return the end of the question: the task and the format of the answer."""
@@ -152,7 +152,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
             "conjugate transpose of U; "
             f"a global phase does not matter. Find a circuit of at most {self.gates} gates with a "
             "distance of at most "
-            f"{float(instance.tolerance / FINE):.4f}.\n"
+            f"{float(instance.tolerance / TOLERANCE_UNITS):.4f}.\n"
             "Answer with gates in the order in which they are applied, among "
             f"{' '.join(self.names)}, separated by "
             "single spaces."
@@ -166,12 +166,12 @@ class SynthesisPuzzle(Puzzle[Instance]):
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Multiply the gates, and measure the distance."""
         words = answer.split(" ")
-        if len(words) > _MOST_GATES:
+        if len(words) > _MAX_ANSWER_GATES:
             raise Malformed(f"expected at most {self.gates} gates, got {len(words)}")
         gates = [parsing.word(word, self.names) for word in words]
         if len(gates) > self.gates:
             return wrong(f"the circuit has {len(gates)} gates, {self.gates} are allowed")
-        gap, tolerance = self.distance(instance, gates), instance.tolerance / FINE
+        gap, tolerance = self.distance(instance, gates), instance.tolerance / TOLERANCE_UNITS
         return (
             RIGHT
             if gap <= tolerance
@@ -180,7 +180,9 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     def _near_circuits(self, instance: Instance) -> np.ndarray:
         """Return the circuits that are near enough."""
-        return np.flatnonzero(self.distances(instance.target) <= instance.tolerance / FINE)
+        return np.flatnonzero(
+            self.distances(instance.target) <= instance.tolerance / TOLERANCE_UNITS
+        )
 
     def plan(self, instance: Instance) -> Sequence[int]:
         """Return the first circuit that is near enough."""
@@ -212,7 +214,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         while len(gates) < self.gates:
             gaps = [self.distance(instance, [*gates, gate]) for gate in range(len(self.names))]
             gates.append(gaps.index(min(gaps)))
-            if min(gaps) * FINE <= instance.tolerance:
+            if min(gaps) * TOLERANCE_UNITS <= instance.tolerance:
                 break
         return self._circuit_text(gates)
 
@@ -275,7 +277,7 @@ class SynthesisTask(PuzzleTask[State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = spaces.Discrete(len(self.puzzle.names))
         self.observation_space = self.box([-1.0] * self.view_size + [0.0, 0.0], 1.0)
-        self.reward_space = self.box(-1 / _LEAST_EXCESS, 2.0)
+        self.reward_space = self.box(-1 / _MIN_EXCESS, 2.0)
 
     @abc.abstractmethod
     def view(self, state: State) -> jax.Array:
@@ -330,7 +332,7 @@ class SynthesisTask(PuzzleTask[State]):
         return {"success": self._excess(state, params) == 0, "distance": self.gap(state)}
 
     def _tolerance(self, params: Params) -> jax.Array:
-        tolerance: jax.Array = params.instance.tolerance.astype(self.dtype) / FINE
+        tolerance: jax.Array = params.instance.tolerance.astype(self.dtype) / TOLERANCE_UNITS
         return tolerance
 
     def _excess(self, state: State, params: Params) -> jax.Array:

@@ -32,8 +32,6 @@ from ..shared.symmetry import smallest_form
 from .gate_names import gate_actions
 
 GATES = ("H1", "H2", "S1", "S2", "Sdg1", "Sdg2", "CNOT12", "CNOT21")
-_CONJUGATED = (0, 1, 4, 5, 2, 3, 6, 7)
-"""Index of the complex conjugate of each gate."""
 
 Tableau = tuple[int, int, int, int, int]
 """Four Pauli products with signs.

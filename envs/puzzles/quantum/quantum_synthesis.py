@@ -33,13 +33,15 @@ Scalar = TypeVar("Scalar", float, jax.Array)
 Quaternion = tuple[float, float, float, float]
 """w, x, y, z: the unitary w - i (x X + y Y + z Z), up to phase."""
 
-_HALF, _EIGHTH = math.sqrt(0.5), math.pi / 8
+_HALF_ROOT = math.sqrt(0.5)
+_T_HALF_ANGLE = math.pi / 8
+"""Half of the angle of T, in radians."""
 _QUATERNIONS: tuple[Quaternion, ...] = (
-    (0.0, _HALF, 0.0, _HALF),
-    (math.cos(_EIGHTH), 0.0, 0.0, math.sin(_EIGHTH)),
-    (math.cos(_EIGHTH), 0.0, 0.0, -math.sin(_EIGHTH)),
-    (_HALF, 0.0, 0.0, _HALF),
-    (_HALF, 0.0, 0.0, -_HALF),
+    (0.0, _HALF_ROOT, 0.0, _HALF_ROOT),
+    (math.cos(_T_HALF_ANGLE), 0.0, 0.0, math.sin(_T_HALF_ANGLE)),
+    (math.cos(_T_HALF_ANGLE), 0.0, 0.0, -math.sin(_T_HALF_ANGLE)),
+    (_HALF_ROOT, 0.0, 0.0, _HALF_ROOT),
+    (_HALF_ROOT, 0.0, 0.0, -_HALF_ROOT),
 )
 """Unit quaternion of each gate."""
 

@@ -38,13 +38,12 @@ from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, 
 GATES = ("H1", "H2", "T1", "T2", "Tdg1", "Tdg2", "CNOT12", "CNOT21")
 UNIT = 10**6
 """Scale of the parts of a target's entries."""
-_STREWN = 2
+_ROTATIONS = 2
 """Number of rotations in a target that is no product of few gates."""
-_STEPS, _MOST_STEPS = 1000, 198
-"""Steps and largest number of steps of a rotation's angle, ``4 atan(n / steps)``.
-
-The whole number n is at most the second number; tan(pi/16) is about 0.1989.
-"""
+_TANGENT_STEPS = 1000
+"""Steps of a tangent in 1: a rotation's angle is ``4 atan(n / _TANGENT_STEPS)``, n whole."""
+_MAX_STEPS = 198
+"""Largest number n of steps, in absolute value; tan(pi/16) is about 0.1989."""
 
 _OMEGAS = np.stack(
     [
@@ -226,8 +225,8 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         longest, count = self.circuits.begins[-2:]
         word = self.circuits.words[dice.between(longest, count - 1)]
         rotations = [
-            (dice.below(len(word) + 1), dice.below(2), dice.between(-_MOST_STEPS, _MOST_STEPS))
-            for _ in range(_STREWN)
+            (dice.below(len(word) + 1), dice.below(2), dice.between(-_MAX_STEPS, _MAX_STEPS))
+            for _ in range(_ROTATIONS)
         ]
         return self._target(word, rotations)
 
@@ -240,8 +239,8 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         turns = [_TURNS[gate] for gate in word]
         size = math.sqrt(2 ** sum(GATES[gate].startswith("H") for gate in word))
         for gate_number, qubit, steps in rotations:
-            along, across = _STEPS**2 - steps**2, 2 * _STEPS * steps
-            size *= _STEPS**2 + steps**2
+            along, across = _TANGENT_STEPS**2 - steps**2, 2 * _TANGENT_STEPS * steps
+            size *= _TANGENT_STEPS**2 + steps**2
             back, forth = (along * _OMEGAS[0] + across * _OMEGAS[power] for power in (6, 2))
             turns.insert(gate_number, _diagonal(back, forth, qubit))
         p, q = (product(reversed(turns)).reshape(4, 4, 4) @ _HALVES).transpose(2, 0, 1)

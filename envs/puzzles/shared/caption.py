@@ -10,7 +10,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from .board import INK, PAPER
 
-_LARGEST, _SMALLEST = 16, 8
+_MAX_LETTER_SIZE = 16
+"""Largest size of letters, in pixels."""
+_MIN_LETTER_SIZE = 8
+"""Smallest size of letters, in pixels."""
 
 
 def add_caption(picture: np.ndarray, text: str, shape: tuple[int, int, int]) -> np.ndarray:
@@ -37,7 +40,7 @@ def add_caption(picture: np.ndarray, text: str, shape: tuple[int, int, int]) -> 
 @cache
 def _fit_text(text: str, height: int, width: int) -> tuple[float, str]:
     """Return the size of the letters, and the text in lines of that width."""
-    for size in range(_LARGEST, _SMALLEST - 1, -1):
+    for size in range(_MAX_LETTER_SIZE, _MIN_LETTER_SIZE - 1, -1):
         across = int(width / (size * 0.53))  # a letter is about half as wide as high
         lines = [
             wrapped_line

@@ -38,7 +38,7 @@ from ..shared.writing import WritingState, WritingTask
 
 ALPHABET = "abcdefghij"
 END = "."
-SHORTEST = 3
+MIN_LENGTH = 3
 ARGUMENTS = 6
 _TRIES = 100
 
@@ -243,7 +243,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
             )
             operation = [kind, *arguments] + [0] * (ARGUMENTS - len(arguments))
             result = self.apply_operation(row, operation)
-            if result != row and SHORTEST <= len(result) <= self.width:
+            if result != row and MIN_LENGTH <= len(result) <= self.width:
                 return operation
         return None
 
@@ -388,7 +388,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Draw symbols at random, as many as may be."""
         return self.write_answer(
-            [dice.below(self.letters) for _ in range(dice.between(SHORTEST, self.width))]
+            [dice.below(self.letters) for _ in range(dice.between(MIN_LENGTH, self.width))]
         )
 
     def heuristic(self, instance: Instance) -> str:

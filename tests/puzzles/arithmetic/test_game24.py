@@ -22,7 +22,7 @@ from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = {"easy": 1, "medium": 2, "hard": 3}
-DO = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 HANDS = list(itertools.combinations_with_replacement(range(1, 14), 4))
 
 
@@ -182,7 +182,7 @@ def test_values_are_those_of_python() -> None:
             (left, a), (right, b) = words[at : at + 2]
             sign = dice.choice("+-*/")
             divides_by_zero |= sign == "/" and b == 0
-            value = a if sign == "/" and b == 0 else DO[sign](a, b)
+            value = a if sign == "/" and b == 0 else OPERATIONS[sign](a, b)
             words[at : at + 2] = [(f"({left} {sign} {right})", value)]
         text, value = words[0]
         solved = puzzle.verify(instance._replace(numbers=np.array(cards, np.int16)), text).solved
@@ -201,7 +201,7 @@ def test_precedence_is_that_of_python() -> None:
         groups, sign = [Fraction(cards[0])], signs
         for s, number in zip(sign, cards[1:], strict=True):  # sums of products, by hand
             if s in "*/":
-                groups[-1] = DO[s](groups[-1], Fraction(number))
+                groups[-1] = OPERATIONS[s](groups[-1], Fraction(number))
             else:
                 groups.append(Fraction(number if s == "+" else -number))
         text = "".join(f"{card}{s}" for card, s in zip(cards, [*signs, ""], strict=True))
@@ -271,7 +271,7 @@ def test_every_action_is_what_fractions_say(name: str) -> None:
                     a, b = (
                         (values[j], values[i]) if symbol.endswith("r") else (values[i], values[j])
                     )
-                    result = None if symbol[0] == "/" and b == 0 else DO[symbol[0]](a, b)
+                    result = None if symbol[0] == "/" and b == 0 else OPERATIONS[symbol[0]](a, b)
                     if result is not None and (
                         name == "Game24-v0" or (result > 0 and result.denominator == 1)
                     ):

@@ -123,18 +123,18 @@ def replay(task: Game24Cards, hands: Any, targets: Any, formulas: list[list[str]
         return jax.lax.scan(step, task.initial(key, params), actions)
 
     return jax.jit(jax.vmap(write))(
-        np.array(hands, np.int16), np.array(targets, np.int16), padded(formulas)
+        np.array(hands, np.int16), np.array(targets, np.int16), pad_formulas(formulas)
     )
 
 
-def padded(formulas: list[list[str]]) -> np.ndarray:
+def pad_formulas(formulas: list[list[str]]) -> np.ndarray:
     rows = np.full((len(formulas), LENGTH), -1, np.int32)
     for row, formula in zip(rows, formulas, strict=True):
         row[: len(formula)] = [TOKENS.index(token) for token in formula]
     return rows
 
 
-def closed(tokens: list[str]) -> list[str]:
+def close_parentheses(tokens: list[str]) -> list[str]:
     """Return the formula so far with all parentheses closed.
 
     A waiting operator and empty parentheses are left out.
@@ -165,7 +165,7 @@ def test_values_are_those_of_fractions() -> None:
             assert mask[row, t, TOKENS.index(token)], (formula, t)
             assert over[row, t] == (token == "=")
             if t % 3 == 0 or token == "=":
-                so_far = closed([word for word in formula[: t + 1] if word != "="])
+                so_far = close_parentheses([word for word in formula[: t + 1] if word != "="])
                 if so_far and token not in "+-*/(":
                     expected = value(so_far)
                     running = (
@@ -226,8 +226,8 @@ def test_symbols_say_what_could_come() -> None:
                     else:
                         before_operator = tokens[:-1] if awaits_number else tokens
                         prefix = tokens if tokens[-1] == "(" else [*before_operator, operator]
-                        worths.append(value(closed([*prefix, str(number)])))
-                worths.append(None if awaits_number else value(closed(tokens)))
+                        worths.append(value(close_parentheses([*prefix, str(number)])))
+                worths.append(None if awaits_number else value(close_parentheses(tokens)))
                 expected_scaled = [
                     0.0 if worth is None else float(worth / (abs(worth) + target))
                     for worth in worths

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.of_variants
 Clauses = list[tuple[int, ...]]
 
 
-def listed(instance: Any) -> Clauses:
+def clause_tuples(instance: Any) -> Clauses:
     return [tuple(row) for row in instance.clauses.tolist()]
 
 
@@ -73,7 +73,7 @@ def test_half_of_the_formulas_have_a_model_and_each_answer_is_right(
     puzzle, models = RefuteSATPuzzle(tier), 0
     for seed in range(count):
         instance = puzzle.generate(seed, "test")
-        clauses, answer = listed(instance), puzzle.solve(instance)
+        clauses, answer = clause_tuples(instance), puzzle.solve(instance)
         kind = satisfiable(clauses)
         models += kind
         if kind:
@@ -98,7 +98,7 @@ def test_the_checker_takes_exactly_what_closes_every_case() -> None:
     proofs = [a.split()[1:] for a in map(puzzle.solve, instances) if a.startswith("UNSAT")]
     counts = {True: 0, False: 0}
     for instance in instances:
-        clauses = listed(instance)
+        clauses = clause_tuples(instance)
         for _ in range(20):
             own_proof = puzzle.solve(instance).split()[1:]
             keeps_formula = (
@@ -246,7 +246,7 @@ def test_the_game_is_depth_first_search(tier: str) -> None:
         return after, task.reward(state, action, after, key, params), *views
 
     for number in range(20):
-        clauses = listed(task.puzzle.generate(number))
+        clauses = clause_tuples(task.puzzle.generate(number))
         params = params_of(task, number)
         state, plain, total = task.initial(key, params), Cases(clauses), 0.0
         budget = int(params.instance.budget)
@@ -305,7 +305,7 @@ def test_the_plan_decides_every_formula(tier: str) -> None:
         state = task.initial(key, params)
         for action in params.plan[params.plan >= 0]:
             state = move(state, action.astype(jnp.int32), key, params)
-        expected = MODEL if satisfiable(listed(task.puzzle.generate(number))) else REFUTED
+        expected = MODEL if satisfiable(clause_tuples(task.puzzle.generate(number))) else REFUTED
         assert int(state.outcome) == expected
 
 

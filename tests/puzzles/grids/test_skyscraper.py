@@ -77,7 +77,7 @@ def all_clues(name: str, side: int) -> np.ndarray:
     return (lines * visible if name.startswith("Sum") else visible).sum(-1)
 
 
-def matching(name: str, instance: Instance, side: int) -> np.ndarray:
+def matching_squares(name: str, instance: Instance, side: int) -> np.ndarray:
     """Return the Latin squares that keep givens and clues."""
     givens = instance.givens.reshape(side, side)
     matches = ((latin_squares(side) == givens) | (givens == 0)).all((1, 2))
@@ -95,7 +95,7 @@ def test_there_is_one_solution(name: str, compared: Compared) -> None:
     puzzle: Any = puzzle_of(name, "easy")
     for seed in range(940):
         instance = puzzle.generate(seed)
-        (only,) = matching(name, instance, 4)
+        (only,) = matching_squares(name, instance, 4)
         assert puzzle.solution(instance) == only.tolist()
         assert (instance.clues == 0).sum() == SHAPES[4][1]
         assert (instance.givens > 0).sum() >= SHAPES[4][0]
@@ -161,7 +161,7 @@ def test_the_solver_finds_all_solutions(name: str) -> None:
         if seed % 4 == 0:
             givens[dice.below(16)] = 1 + dice.below(4)
         changed = Instance(np.array(givens, np.int8), np.array(clues, np.int8))
-        expected = sorted(square.ravel().tolist() for square in matching(name, changed, 4))
+        expected = sorted(square.ravel().tolist() for square in matching_squares(name, changed, 4))
         solver = LineSolver(4, 4)
         assert (
             sorted(

@@ -97,7 +97,9 @@ def test_the_search_finds_all_solutions() -> None:
     solution_counts = set()
     for _ in range(300):
         stars = dice.shuffled(range(36))[:6]
-        instance = Instance(np.zeros(36, np.int8), np.array(puzzle._grown(stars, dice), np.int8))
+        instance = Instance(
+            np.zeros(36, np.int8), np.array(puzzle._grow_regions(stars, dice), np.int8)
+        )
         expected = solutions_by_force(instance, 6)
         assert sorted(
             _Search(puzzle, [0] * 36, instance.regions.tolist()).solutions(1000)

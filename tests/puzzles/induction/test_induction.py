@@ -79,7 +79,7 @@ def blocks(row: Row) -> list[tuple[int, int]]:
     return [(colour, len(list(run))) for colour, run in groupby(row)]
 
 
-def unrolled(runs: list[tuple[int, int]]) -> Row:
+def unroll(runs: list[tuple[int, int]]) -> Row:
     return [colour for colour, length in runs for _ in range(length)]
 
 
@@ -87,15 +87,15 @@ def longest_of(row: Row) -> int:
     return max((length for colour, length in blocks(row) if colour), default=0)
 
 
-def nearest(row: Row, cells: range) -> int:
+def nearest_cell(row: Row, cells: range) -> int:
     return next((row[k] for k in cells if row[k]), 0)
 
 
-def lengthened(row: Row) -> Row:
+def lengthen(row: Row) -> Row:
     return [row[k - 1] if k and not row[k] else row[k] for k in range(len(row))]
 
 
-def filled(row: Row) -> Row:
+def fill(row: Row) -> Row:
     result = row.copy()
     for start, end in ((a, b) for a in range(len(row)) for b in range(a + 1, len(row))):
         if row[start] and row[start] == row[end] and not any(row[start + 1 : end]):
@@ -103,12 +103,12 @@ def filled(row: Row) -> Row:
     return result
 
 
-def swapped(a: int, b: int, row: Row) -> Row:
+def swap_colours(a: int, b: int, row: Row) -> Row:
     return [{a: b, b: a}.get(cell, cell) for cell in row]
 
 
-def longest_painted(colour: int, row: Row) -> Row:
-    return unrolled([(colour if c and n == longest_of(row) else c, n) for c, n in blocks(row)])
+def paint_longest(colour: int, row: Row) -> Row:
+    return unroll([(colour if c and n == longest_of(row) else c, n) for c, n in blocks(row)])
 
 
 ARC_STEPS: dict[str, Callable[[Row], Row]] = {
@@ -123,30 +123,31 @@ ARC_STEPS: dict[str, Callable[[Row], Row]] = {
     "push the coloured cells to the right end, in their order": lambda row: sorted(
         row, key=lambda cell: cell != 0
     ),
-    "fill each run of 0s between two cells of the same colour with that colour": filled,
-    "remove each block that is one cell long": lambda row: unrolled(
+    "fill each run of 0s between two cells of the same colour with that colour": fill,
+    "remove each block that is one cell long": lambda row: unroll(
         [(c if n > 1 else 0, n) for c, n in blocks(row)]
     ),
-    "hollow out each block: remove its cells except the first and the last": lambda row: unrolled(
+    "hollow out each block: remove its cells except the first and the last": lambda row: unroll(
         [
             run
             for c, n in blocks(row)
             for run in ([(c, n)] if n < 3 else [(c, 1), (0, n - 2), (c, 1)])
         ]
     ),
-    "lengthen each block by one cell to the right, if a 0 is there": lengthened,
-    "lengthen each block by one cell to the left, if a 0 is there": lambda row: lengthened(
-        row[::-1]
-    )[::-1],
+    "lengthen each block by one cell to the right, if a 0 is there": lengthen,
+    "lengthen each block by one cell to the left, if a 0 is there": lambda row: lengthen(row[::-1])[
+        ::-1
+    ],
     "give each 0 the colour of the nearest coloured cell to its left, "
-    "if there is one": lambda row: [nearest(row, range(k, -1, -1)) for k in range(len(row))],
+    "if there is one": lambda row: [nearest_cell(row, range(k, -1, -1)) for k in range(len(row))],
     "give each 0 the colour of the nearest coloured cell to its right, "
-    "if there is one": lambda row: [nearest(row, range(k, len(row))) for k in range(len(row))],
-    "remove each block that is shorter than the longest": lambda row: unrolled(
+    "if there is one": lambda row: [nearest_cell(row, range(k, len(row))) for k in range(len(row))],
+    "remove each block that is shorter than the longest": lambda row: unroll(
         [(c if n == longest_of(row) else 0, n) for c, n in blocks(row)]
     ),
     **{
-        f"swap the colours {a} and {b}": partial(swapped, a, b) for a, b in ((1, 2), (1, 3), (2, 3))
+        f"swap the colours {a} and {b}": partial(swap_colours, a, b)
+        for a, b in ((1, 2), (1, 3), (2, 3))
     },
     **{
         f"give every coloured cell the colour {c}": lambda row, c=c: [
@@ -162,7 +163,7 @@ ARC_STEPS: dict[str, Callable[[Row], Row]] = {
     },
     **{
         f"give the longest block (all of them, if several are) the colour {c}": partial(
-            longest_painted, c
+            paint_longest, c
         )
         for c in (1, 2, 3)
     },
@@ -170,7 +171,7 @@ ARC_STEPS: dict[str, Callable[[Row], Row]] = {
 STEPS = {"ListFunctions": LIST_STEPS, "Arc1D": ARC_STEPS}
 
 
-def plain(row: Any) -> Row:
+def unpad(row: Any) -> Row:
     """Return a row without its padding."""
     return [value for value in np.asarray(row).tolist() if value != END]
 
@@ -198,12 +199,12 @@ def outcomes(puzzle: InductionPuzzle, instance: Instance) -> dict[int, set[tuple
     outputs_by_count: dict[int, set[tuple[int, ...]]] = {}
     for count in range(1, int(puzzle.tier) + 1):
         for rule in product(functions, repeat=count):
-            if all(applied(rule, source) == result for source, result in examples):
-                outputs_by_count.setdefault(count, set()).add(tuple(applied(rule, query)))
+            if all(apply_rule(rule, source) == result for source, result in examples):
+                outputs_by_count.setdefault(count, set()).add(tuple(apply_rule(rule, query)))
     return outputs_by_count
 
 
-def applied(rule: tuple[Callable[[Row], Row], ...], row: Row) -> Row:
+def apply_rule(rule: tuple[Callable[[Row], Row], ...], row: Row) -> Row:
     for step in rule:
         row = step(row)
     return row
@@ -233,7 +234,7 @@ def test_steps_do_what_the_prompt_says(puzzle_class: type[InductionPuzzle]) -> N
         assert results.dtype == compiled.dtype == np.int8, words
         np.testing.assert_array_equal(results, compiled, err_msg=words)
         for row, result in zip(rows, results, strict=True):
-            assert STEPS[puzzle.name][words](plain(row)) == plain(result), (words, row)
+            assert STEPS[puzzle.name][words](unpad(row)) == unpad(result), (words, row)
 
 
 @pytest.mark.engine("every rule, in plain Python: all that fit give the answer")
@@ -246,13 +247,13 @@ def test_every_rule_that_fits_gives_the_same_answer(
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         outputs_by_count = outcomes(puzzle, instance)
-        assert outputs_by_count == {tier: {tuple(plain(instance.target))}}, seed
+        assert outputs_by_count == {tier: {tuple(unpad(instance.target))}}, seed
         assert puzzle.solve(instance) == puzzle.write_answer(instance.target.tolist())
         rule = tuple(STEPS[puzzle.name][list(puzzle.steps)[step]] for step in puzzle.plan(instance))
         assert len(rule) == tier
         _, examples, query = read_question(puzzle, instance)
-        assert all(applied(rule, source) == result for source, result in examples)
-        assert applied(rule, query) == plain(instance.target)
+        assert all(apply_rule(rule, source) == result for source, result in examples)
+        assert apply_rule(rule, query) == unpad(instance.target)
         compared(puzzle, instance)
 
 
@@ -332,7 +333,7 @@ def test_arc_1d_colours_and_directions_do_not_matter() -> None:
                 )
                 assert puzzle.canonical(disguised) == puzzle.canonical(instance)
                 assert puzzle.split_of(disguised) == puzzle.split_of(instance)
-                assert outcomes(puzzle, disguised) == {2: {tuple(plain(disguised.target))}}
+                assert outcomes(puzzle, disguised) == {2: {tuple(unpad(disguised.target))}}
 
 
 # -- the task --------------------------------------------------------------------------------------
@@ -368,16 +369,16 @@ def test_the_task_keeps_the_rules(name: str) -> None:
     states, rewards, ends, infos = jax.jit(jax.vmap(both_steps))(params, steps)
     successes = 0
     for number, instance in enumerate(instances):
-        rows = [plain(row) for row in (*instance.inputs, instance.query)]
-        outputs = [plain(row) for row in instance.outputs]
+        rows = [unpad(row) for row in (*instance.inputs, instance.query)]
+        outputs = [unpad(row) for row in instance.outputs]
         for k in range(3):
-            assert [plain(row) for row in states[k].rows[number]] == rows
+            assert [unpad(row) for row in states[k].rows[number]] == rows
             success = rows[:-1] == outputs
             assert bool(infos[k]["success"][number]) == success
             assert bool(ends[k][number]) == (success or k == 2)
             if success:
                 successes += 1
-                assert rows[-1] == plain(instance.target)
+                assert rows[-1] == unpad(instance.target)
                 assert float(rewards[0][number] + rewards[1][number] * (k == 2)) == pytest.approx(
                     2, abs=1e-5
                 )

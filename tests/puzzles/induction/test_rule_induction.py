@@ -72,14 +72,14 @@ def facts_of(kind: int, relation: np.ndarray, marked: np.ndarray) -> tuple[Facts
     return facts | {(mark if m else other_mark, things[k]) for k, m in enumerate(marked)}, things
 
 
-def unseen(instance: Instance) -> Iterator[tuple[Facts, list[str], np.ndarray]]:
+def unseen_worlds(instance: Instance) -> Iterator[tuple[Facts, list[str], np.ndarray]]:
     kind = int(instance.kind)
     for relations, marks, targets in (instance[4:7], instance[7:10]):
         for relation, marked, target in zip(relations, marks, targets, strict=True):
             yield *facts_of(kind, relation, marked), target
 
 
-def prompted(
+def read_prompt(
     puzzle: RuleInductionPuzzle, instance: Instance
 ) -> tuple[Facts, list[str], list[Atom], list[Atom]]:
     """Facts, things, positive and negative examples, read from the prompt."""
@@ -98,10 +98,10 @@ def fits(body: list[Atom], prompt: tuple[Facts, list[str], list[Atom], list[Atom
     )
 
 
-def right_everywhere(body: list[Atom], instance: Instance) -> bool:
+def is_right_everywhere(body: list[Atom], instance: Instance) -> bool:
     return all(
         covers(body, facts, things, x, y) == bool(target[i, j])
-        for facts, things, target in unseen(instance)
+        for facts, things, target in unseen_worlds(instance)
         for i, x in enumerate(things)
         for j, y in enumerate(things)
     )
@@ -127,7 +127,7 @@ def test_every_short_rule_that_fits_is_right_everywhere(
     puzzle = RuleInductionPuzzle(tier)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        prompt = prompted(puzzle, instance)
+        prompt = read_prompt(puzzle, instance)
         every = language(int(instance.kind), 1 if tier < 4 else 2)
         fitting = [
             body
@@ -137,7 +137,7 @@ def test_every_short_rule_that_fits_is_right_everywhere(
         ]
         assert fitting
         assert {len(body) for body in fitting} == {tier}, "no shorter rule fits"
-        assert all(right_everywhere(list(body), instance) for body in fitting)
+        assert all(is_right_everywhere(list(body), instance) for body in fitting)
         assert atoms(puzzle.solve(instance).split(":-")[1]) in [list(body) for body in fitting]
         compared(puzzle, instance)
 
@@ -151,12 +151,12 @@ def test_a_thousand_instances_hold_what_they_claim(compared: Compared) -> None:
     puzzle = RuleInductionPuzzle(2)
     for seed in range(1000):
         instance = puzzle.generate(seed)
-        prompt = prompted(puzzle, instance)
+        prompt = read_prompt(puzzle, instance)
         assert min(len(prompt[2]), len(prompt[3])) >= 2
         assert not any(fits([atom], prompt) for atom in language(int(instance.kind), 1))
         body = atoms(puzzle.solve(instance).split(":-")[1])
         assert fits(body, prompt)
-        facts, things, target = next(unseen(instance))
+        facts, things, target = next(unseen_worlds(instance))
         assert target.any()
         assert not target.all()
         assert [[covers(body, facts, things, x, y) for y in things] for x in things] == (
@@ -173,7 +173,7 @@ def test_the_hardest_rules_too() -> None:
     puzzle, rng, other_rules = RuleInductionPuzzle(4), random.Random(0), 0
     for seed in range(12):
         instance = puzzle.generate(seed)
-        prompt = prompted(puzzle, instance)
+        prompt = read_prompt(puzzle, instance)
         every = language(int(instance.kind), 2)
         assert not any(fits(list(body), prompt) for n in (1, 2) for body in combinations(every, n))
         solution = atoms(puzzle.solve(instance).split(":-")[1])
@@ -183,7 +183,7 @@ def test_the_hardest_rules_too() -> None:
                 body[position] = rng.choice(every)
             if fits(body, prompt):
                 other_rules += body != solution
-                assert right_everywhere(body, instance)
+                assert is_right_everywhere(body, instance)
     assert other_rules
 
 
@@ -192,7 +192,7 @@ def test_difficulty_is_the_place_of_the_first_rule_that_fits() -> None:
     puzzle = RuleInductionPuzzle(2)
     for seed in range(30):
         instance = puzzle.generate(seed)
-        prompt = prompted(puzzle, instance)
+        prompt = read_prompt(puzzle, instance)
         link, mark, other_mark = NAMES[int(instance.kind)]
         every = [(link, *pair) for pair in permutations("XYZ", 2)] + [
             (m, v) for m in (mark, other_mark) for v in "XYZ"
@@ -253,7 +253,7 @@ def test_the_verifier_evaluates_rules() -> None:
     ends = {"": 0, "example": 0, "size": 0, "larger": 0}
     for seed in range(60):
         instance = puzzle.generate(seed)
-        kind, prompt = int(instance.kind), prompted(puzzle, instance)
+        kind, prompt = int(instance.kind), read_prompt(puzzle, instance)
         solution = atoms(puzzle.solve(instance).split(":-")[1])
         rules = [solution, [*solution, rng.choice(solution)], solution[::-1]]
         for _ in range(8):
@@ -268,7 +268,7 @@ def test_the_verifier_evaluates_rules() -> None:
             verdict = puzzle.verify(instance, text_of(body))
             assert verdict.valid
             fitting = fits(body, prompt)
-            correct = fitting and right_everywhere(body, instance)
+            correct = fitting and is_right_everywhere(body, instance)
             assert verdict.solved == verdict.optimal == (verdict.score == 1) == correct, (
                 text_of(body),
                 verdict,
@@ -445,7 +445,7 @@ def test_the_task_keeps_the_rules(tier: str) -> None:
     solved = 0
     for number in range(48):
         instance = puzzle.generate(number)
-        prompt = prompted(puzzle, instance)
+        prompt = read_prompt(puzzle, instance)
         _, things, positive, negative = prompt
         every = [
             (NAMES[int(instance.kind)][p], *("XYZW"[v] for v in ((a, b) if p == 0 else (a,))))

@@ -205,7 +205,7 @@ def test_tiers_are_ordered_by_difficulty() -> None:
     assert 2 * means[0] < means[1] < means[2] / 2
 
 
-def disguised(instance: Instance, n: int, dice: Dice) -> Instance:
+def disguise(instance: Instance, n: int, dice: Dice) -> Instance:
     """Rename values, exchange attributes and reorder clues.
 
     Half of the time the street is seen from the other side.
@@ -232,7 +232,7 @@ def test_canonical_forgets_names_and_sides_and_nothing_else(houses: int) -> None
         instance = make_instance(houses, seed)
         form = puzzle.canonical(instance)
         for _ in range(5):
-            assert puzzle.canonical(disguised(instance, houses, dice)) == form
+            assert puzzle.canonical(disguise(instance, houses, dice)) == form
         clues = instance.clues.copy()
         clues[0, 0] = {1: 2, 2: 1, 3: 5, 4: 5, 5: 4, 6: 6}[int(clues[0, 0])]
         if clues[0, 0] != 6:

@@ -51,7 +51,7 @@ def agrees(pieces: list[np.ndarray], order: tuple[int, ...] | list[int], side: i
     )
 
 
-def as_they_lie(instance: Instance) -> list[np.ndarray]:
+def lying_patches(instance: Instance) -> list[np.ndarray]:
     return [instance.patches[patch] for patch in instance.cells]
 
 
@@ -91,7 +91,7 @@ def test_one_arrangement_of_all_of_four_patches(compared: Compared) -> None:
     puzzle = JigsawPuzzle(2)
     for seed in range(500):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        pieces = as_they_lie(instance)
+        pieces = lying_patches(instance)
         arrangements = [
             order for order in itertools.permutations(range(4)) if agrees(pieces, order, 2)
         ]
@@ -111,7 +111,7 @@ def test_a_sat_solver_finds_the_same_arrangement_and_no_other(
     puzzle = JigsawPuzzle(tier)
     for seed in range(count):
         instance = puzzle.generate(seed)
-        assert arrangements_by_sat(as_they_lie(instance), tier) == [puzzle.solution(instance)]
+        assert arrangements_by_sat(lying_patches(instance), tier) == [puzzle.solution(instance)]
         compared(puzzle, instance)
 
 
@@ -146,7 +146,7 @@ def test_a_verdict_says_whether_the_picture_is_whole(tier: int) -> None:
             order[first] = order[second]
         elif seed % 4 == 3:
             dice.shuffle(order)
-        correct = len(set(order)) == len(order) and agrees(as_they_lie(instance), order, tier)
+        correct = len(set(order)) == len(order) and agrees(lying_patches(instance), order, tier)
         verdict = puzzle.verify(instance, " ".join(str(k + 1) for k in order))
         assert verdict.valid
         assert verdict.solved == correct
@@ -169,7 +169,7 @@ def test_the_prompt_shows_the_borders() -> None:
     puzzle = JigsawPuzzle(3)
     instance = puzzle.generate(5)
     lines = [line for line in puzzle.prompt(instance).split("\n") if line.startswith("patch ")]
-    for number, (line, piece) in enumerate(zip(lines, as_they_lie(instance), strict=True), 1):
+    for number, (line, piece) in enumerate(zip(lines, lying_patches(instance), strict=True), 1):
         words = line.replace(",", "").split()
         assert words[:2] == ["patch", f"{number}:"]
         written_borders = dict(zip(words[2::2], words[3::2], strict=True))
@@ -225,7 +225,7 @@ def test_shuffles_are_uniform_but_for_the_picture_itself() -> None:
 # -- canonical forms -------------------------------------------------------------------------------
 
 
-def transformed(
+def transform(
     instance: Instance, side: int, turn: int, mirrored: bool, colours: list[int]
 ) -> Instance:
     """Return the picture turned, reflected and recoloured.
@@ -248,7 +248,7 @@ def test_disguises_have_one_canonical_form(tier: int) -> None:
         instance = puzzle.generate(seed)
         form = puzzle.canonical(instance)
         for turn, mirrored in itertools.product(range(4), (False, True)):
-            disguise = transformed(instance, tier, turn, mirrored, dice.shuffled(range(8)))
+            disguise = transform(instance, tier, turn, mirrored, dice.shuffled(range(8)))
             assert agrees(list(disguise.patches), range(tier**2), tier)
             assert puzzle.canonical(disguise) == form
         inside = instance.patches.copy()

@@ -48,7 +48,7 @@ def slides(side: int) -> Moves:
 
 
 def shifts(side: int) -> Moves:
-    def along(board: Board, cells: list[int], by: int) -> Board:
+    def shift_along(board: Board, cells: list[int], by: int) -> Board:
         new = list(board)
         for position, cell in enumerate(cells):
             new[cells[(position + by) % side]] = board[cell]
@@ -59,8 +59,12 @@ def shifts(side: int) -> Moves:
         row = [line * side + k for k in range(side)]
         column = [k * side + line for k in range(side)]
         for sign, by in (("+", 1), ("-", -1)):
-            moves[f"R{line + 1}{sign}"] = lambda board, cells=row, by=by: along(board, cells, by)
-            moves[f"C{line + 1}{sign}"] = lambda board, cells=column, by=by: along(board, cells, by)
+            moves[f"R{line + 1}{sign}"] = lambda board, cells=row, by=by: shift_along(
+                board, cells, by
+            )
+            moves[f"C{line + 1}{sign}"] = lambda board, cells=column, by=by: shift_along(
+                board, cells, by
+            )
     return moves
 
 

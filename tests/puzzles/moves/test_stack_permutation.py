@@ -33,7 +33,7 @@ def has_pattern(order: tuple[int, ...]) -> bool:
     return any(low < middle < high for high, low, middle in itertools.combinations(order, 3))
 
 
-def written_by(words: list[str]) -> tuple[int, ...] | None:
+def output_of(words: list[str]) -> tuple[int, ...] | None:
     """Return the order that operations write down; None if one cannot be done."""
     arriving, stack, out = iter(range(1, 99)), [], []
     for word in words:
@@ -50,7 +50,7 @@ def instance_of(order: tuple[int, ...]) -> Instance:
     return Instance(np.array(order, np.int8))
 
 
-def traded(orders: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
+def trade_places(orders: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
     """Return the orders after two numbers trade places."""
     traded_orders = set()
     for order in orders:
@@ -71,10 +71,10 @@ def test_all_orders(count: int) -> None:
     reached = {}
     for pushes in itertools.combinations(range(2 * count), count):
         words = ["push" if k in pushes else "pop" for k in range(2 * count)]
-        if (out := written_by(words)) is not None:
+        if (out := output_of(words)) is not None:
             reached[out] = " ".join(words)
     assert len(reached) == comb(2 * count, count) // (count + 1)
-    assert len(reached | dict.fromkeys(traded(reached))) == puzzle.space
+    assert len(reached | dict.fromkeys(trade_places(reached))) == puzzle.space
     for order in itertools.permutations(range(1, count + 1)):
         instance = instance_of(order)
         assert operations(order)[1] == (order in reached) == (not has_pattern(order))
@@ -93,7 +93,7 @@ def test_half_of_the_orders_are_impossible(tier: str, compared: Compared) -> Non
         assert sorted(order) == list(range(1, puzzle.count + 1))
         impossible += has_pattern(order)
         assert has_pattern(order) == (answer == "impossible")
-        assert has_pattern(order) or written_by(answer.split()) == order
+        assert has_pattern(order) or output_of(answer.split()) == order
         compared(puzzle, instance)
     assert impossible == 500
 
@@ -115,7 +115,7 @@ def test_a_verdict_says_what_the_operations_write() -> None:
         truth = (
             has_pattern(tuple(instance.order))
             if len(words) == 1
-            else written_by(words) == tuple(instance.order)
+            else output_of(words) == tuple(instance.order)
         )
         assert verdict.solved == truth
         right += truth

@@ -20,7 +20,7 @@ from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.quantum import quantum_synthesis, two_qubit_synthesis
 from rlbench_suite.envs.puzzles.quantum.gate_synthesis import (
-    FINE,
+    TOLERANCE_UNITS,
     Circuits,
     Instance,
     SynthesisPuzzle,
@@ -65,7 +65,7 @@ class Kind(NamedTuple):
         return len(self.matrices[next(iter(self.matrices))])
 
 
-def controlled(control: int, target: int) -> np.ndarray:
+def controlled_not(control: int, target: int) -> np.ndarray:
     """CNOT, state by state; the first qubit has the greater weight."""
     gate = np.zeros((4, 4))
     for bits in product((0, 1), repeat=2):
@@ -82,7 +82,7 @@ TWO = {
     else np.kron(np.eye(2), ONE_QUBIT[name])
     for name in ("H", "T", "Tdg")
     for qubit in (1, 2)
-} | {"CNOT12": controlled(0, 1), "CNOT21": controlled(1, 0)}
+} | {"CNOT12": controlled_not(0, 1), "CNOT21": controlled_not(1, 0)}
 
 
 def undone_by(names: Any) -> dict[str, str]:
@@ -488,7 +488,9 @@ def test_the_words_of_the_task(name: str) -> None:
         assert "Gates left: 0" not in task.describe(state, params)
         state = task.transition(state, task.parse(f" {gate}\n", state, params), key, params)
     assert "Gates left: 0" in task.describe(state, params)
-    assert f"at most {int(instance.tolerance) / FINE:.4f} is wanted" in task.describe(state, params)
+    assert f"at most {int(instance.tolerance) / TOLERANCE_UNITS:.4f} is wanted" in task.describe(
+        state, params
+    )
     assert task.why_over(state, params, task.info(state, params)) == "the circuit is near enough"
     assert "not near enough" in task.why_over(
         begin._replace(used=state.used), params, task.info(begin._replace(used=state.used), params)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from by_hand import decrypted, encryption, read_cipher
+from by_hand import decrypt_by_search, encryption, read_cipher
 from comparison import Compared
 from fill_tasks import stacked
 
@@ -41,7 +41,7 @@ def answer_by_hand(prompt: str) -> str:
     assert key and ask  # noqa: PT018
     encrypt = encryption(alphabet, name, key[1])
     return (
-        decrypted(alphabet, name, encrypt, ask[2])
+        decrypt_by_search(alphabet, name, encrypt, ask[2])
         if ask[1].startswith("Decrypt")
         else encrypt(ask[2])
     )

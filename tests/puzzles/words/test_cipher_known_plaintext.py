@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from by_hand import decrypted, encryption, read_cipher
+from by_hand import decrypt_by_search, encryption, read_cipher
 from comparison import Compared
 
 from rlbench_suite.envs.puzzles.words.cipher_known_plaintext import (
@@ -106,7 +106,7 @@ def answers_by_hand(prompt: str) -> set[str]:
     for key in keys:
         encrypt = encryption(alphabet, name, key)
         if all(encrypt(plain) == secret for plain, secret in pairs):
-            answers.add(decrypted(alphabet, name, encrypt, text))
+            answers.add(decrypt_by_search(alphabet, name, encrypt, text))
     return answers
 
 

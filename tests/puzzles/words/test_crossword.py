@@ -258,14 +258,18 @@ def test_disguises() -> None:
         board = np.arange(25).reshape(5, 5)
         givens = instance.givens.reshape(5, 5)
         assert (
-            puzzle.canonical(moved(puzzle, instance, givens.T, board.T, words=instance.words))
+            puzzle.canonical(
+                reorder_cells(puzzle, instance, givens.T, board.T, words=instance.words)
+            )
             == form
         )
         backwards = np.full_like(instance.words, -1)
         for line, word in zip(backwards, instance.words, strict=True):
             letters = word[word >= 0][::-1]
             line[: len(letters)] = letters
-        turned = moved(puzzle, instance, givens[::-1, ::-1], board[::-1, ::-1], words=backwards)
+        turned = reorder_cells(
+            puzzle, instance, givens[::-1, ::-1], board[::-1, ::-1], words=backwards
+        )
         assert puzzle.canonical(turned) == form
         hidden = np.flatnonzero(instance.givens == 0)[0]
         solution = [value for row in puzzle.solution(instance) for value in row]
@@ -275,7 +279,7 @@ def test_disguises() -> None:
     assert len(forms) == 40
 
 
-def moved(
+def reorder_cells(
     puzzle: Any, instance: Instance, givens: np.ndarray, board: np.ndarray, words: np.ndarray
 ) -> Instance:
     """Return the grid with its cells in another order; slots as they lie there."""
