@@ -106,9 +106,15 @@ def _results(a: Quotient, b: Quotient) -> list[Quotient | None]:
     """Return the result of each of ``OPERATIONS`` on two numbers; None for a division by zero."""
     (p, q), (r, s) = a, b
     ps, qr, qs = p * s, q * r, q * s
-    forth = ((ps, qr) if r > 0 else (-ps, -qr)) if r else None
-    back = ((qr, ps) if p > 0 else (-qr, -ps)) if p else None
+    forth, back = _quotient(ps, qr), _quotient(qr, ps)
     return [(ps + qr, qs), (p * r, qs), (ps - qr, qs), (qr - ps, qs), forth, back]
+
+
+def _quotient(top: int, bottom: int) -> Quotient | None:
+    """Return a quotient with a positive denominator; None for a division by zero."""
+    if bottom == 0:
+        return None
+    return (top, bottom) if bottom > 0 else (-top, -bottom)
 
 
 def _chance(numbers: tuple[Quotient, ...], target: int) -> float:

@@ -224,10 +224,9 @@ class GeometryPuzzle(Puzzle[Instance]):
         )
         points = [(0, x - leftmost, y - low) for x, y in free_points]
         points += [(number, 0, 0) for number in range(1, self.constructions + 1)]
-        form = [
-            (kind, min([points[used[k]] for k in order] for order in orders))
-            for kind, orders, used in lines
-        ]
+        form = []
+        for kind, orders, used in lines:
+            form.append((kind, min([points[used[k]] for k in order] for order in orders)))
         return repr(form).encode()
 
     # -- figures -----------------------------------------------------------------------------------

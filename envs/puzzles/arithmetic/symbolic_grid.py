@@ -110,11 +110,12 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         """Return the shown sums as equations, in order, under the least naming of the letters."""
         lines = zip(self._weights(instance.letters.tolist()), instance.sums.tolist(), strict=True)
         equations = [(weights, total) for weights, total in lines if total]
-        forms = (
-            sorted([*(weights[i] for i in order), total] for weights, total in equations)
-            for order in permutations(range(self.columns))
-        )
-        return smallest_form([number for equation in form for number in equation] for form in forms)
+
+        def renamed_equations(order: Sequence[int]) -> list[list[int]]:
+            return sorted([*(weights[i] for i in order), total] for weights, total in equations)
+
+        orders = permutations(range(self.columns))
+        return smallest_form(list(chain(*renamed_equations(order))) for order in orders)
 
     def rules(self) -> str:
         """State the rules."""
@@ -342,13 +343,11 @@ class SymbolicGrid(FillTask):
                 [(letters[i] == letter).astype(jnp.int8) for letter in range(self.cells)]
                 for i in range(side**2)
             ]
-            return [
-                [
-                    reduce(operator.add, column)
-                    for column in zip(*(one_hot[i] for i in line), strict=True)
-                ]
-                for line in (*grid, *grid.T)
-            ]
+            counts = []
+            for line in (*grid, *grid.T):
+                cells_by_letter = zip(*(one_hot[i] for i in line), strict=True)
+                counts.append([reduce(operator.add, cells) for cells in cells_by_letter])
+            return counts
 
         return computed_once(count_letters)(instance.letters)
 

@@ -82,7 +82,9 @@ def picture_of(
 
 
 def _colour(value: bool | None) -> str:
-    return FREE_COLOUR if value is None else TRUE_COLOUR if value else FALSE_COLOUR
+    if value is None:
+        return FREE_COLOUR
+    return TRUE_COLOUR if value else FALSE_COLOUR
 
 
 def _letter(size: float) -> float:

@@ -7,6 +7,7 @@ negative, 0 is an empty square. A side is 1 (white) or -1 (black).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(1, 7)
@@ -33,16 +34,18 @@ def _steps(square: int, *steps: tuple[int, int]) -> tuple[int, ...]:
     return tuple(8 * r + f for r, f in to if 0 <= r < 8 and 0 <= f < 8)
 
 
+def _rays(square: int, ways: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Return the squares in each direction, the nearest first."""
+    return [_steps(square, *((k * y, k * x) for k in range(1, 8))) for y, x in ways]
+
+
 _STRAIGHT = ((1, 0), (-1, 0), (0, 1), (0, -1))
 _DIAGONAL = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 _JUMPS = tuple((y, x) for y in (-2, -1, 1, 2) for x in (-2, -1, 1, 2) if abs(y) != abs(x))
 _KNIGHT = [_steps(square, *_JUMPS) for square in range(64)]
 _KING = [_steps(square, *_STRAIGHT, *_DIAGONAL) for square in range(64)]
 _RAYS = {
-    piece: [
-        [_steps(square, *((k * y, k * x) for k in range(1, 8))) for y, x in ways]
-        for square in range(64)
-    ]
+    piece: [_rays(square, ways) for square in range(64)]
     for piece, ways in ((ROOK, _STRAIGHT), (BISHOP, _DIAGONAL), (QUEEN, _STRAIGHT + _DIAGONAL))
 }
 _CAPTURES = {
@@ -55,14 +58,17 @@ def _bits(squares: Iterable[int]) -> int:
     return sum(1 << square for square in squares)
 
 
-_REACH = (
-    [[0] * 64, [0] * 64, [_bits(ends) for ends in _KNIGHT]]
-    + [
-        [_bits(end for ray in rays for end in ray) for rays in _RAYS[piece]]
-        for piece in (BISHOP, ROOK, QUEEN)
-    ]
-    + [[_bits(ends) for ends in _KING]]
-)
+def _ends_of_rays(piece: int) -> list[int]:
+    return [_bits(chain(*rays)) for rays in _RAYS[piece]]
+
+
+_REACH = [
+    [0] * 64,
+    [0] * 64,
+    [_bits(ends) for ends in _KNIGHT],
+    *(_ends_of_rays(piece) for piece in (BISHOP, ROOK, QUEEN)),
+    [_bits(ends) for ends in _KING],
+]
 """Squares that each piece except pawns could reach from each square on an empty board."""
 
 

@@ -14,6 +14,7 @@ can come up, but not with equal probability.
 
 from __future__ import annotations
 
+import operator
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -59,13 +60,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         ]
         self._every = 2**side**2 - 1
         self._outside = [
-            sum(
-                1 << j
-                for j in cells
-                if all(
-                    unit != other_unit for unit, other_unit in zip(units[i], units[j], strict=True)
-                )
-            )
+            sum(1 << j for j in cells if not any(map(operator.eq, units[i], units[j])))
             for i in cells
         ]
         """Set of the cells outside each cell's row, column and box."""

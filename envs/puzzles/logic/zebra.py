@@ -357,15 +357,11 @@ class ZebraPuzzle(GridPuzzle[Instance]):
                 unplaced[0],
             )
             placed[value] = house
-        return self.write_answer(
-            [
-                [
-                    next(v for v in range(n) if placed[row * n + v] == house) + 1
-                    for house in range(n)
-                ]
-                for row in range(n)
-            ]
-        )
+        grid = [[0] * n for _ in range(n)]
+        for value, house in placed.items():
+            row, number = divmod(value, n)
+            grid[row][house] = number + 1
+        return self.write_answer(grid)
 
     @staticmethod
     def _fits(clues: list[Clue], placed: dict[int, int]) -> bool:

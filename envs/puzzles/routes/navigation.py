@@ -232,12 +232,11 @@ class Navigation(RouteTask[TravelState]):
         for place in range(self.places):
             x0, y0, x1, y1 = board.box(*divmod(place, side))
             inset = 2 * board.side // 5
-            colour = (
-                FILLED
-                if place == int(state.place)
-                else "#009e73"
-                if place == int(roads.goal)
-                else INK
-            )
+            if place == int(state.place):
+                colour = FILLED
+            elif place == int(roads.goal):
+                colour = "#009e73"
+            else:
+                colour = INK
             board.pen.ellipse((x0 + inset, y0 + inset, x1 - inset, y1 - inset), fill=colour)
         return board.picture()

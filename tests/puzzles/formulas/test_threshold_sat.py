@@ -206,9 +206,12 @@ def test_the_game_in_plain_python(tier: str) -> None:
             assert float(observation[-1]) == pytest.approx(1 - step / task.max_flips)
             assert task.observation_space.contains(np.asarray(observation))
             if over:
-                expected = (first - now) / m + (1 if now == 0 else 1 + now / m if rightly else 0)
-                assert total == pytest.approx(expected, abs=1e-5)
-                ends["right" if rightly or now == 0 else "wrong" if action == n else "used up"] += 1
+                bonus = 1 + now / m if rightly or now == 0 else 0
+                assert total == pytest.approx((first - now) / m + bonus, abs=1e-5)
+                if rightly or now == 0:
+                    ends["right"] += 1
+                else:
+                    ends["wrong" if action == n else "used up"] += 1
                 break
     assert min(ends.values()) >= 1, ends
 

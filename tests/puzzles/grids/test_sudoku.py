@@ -17,7 +17,11 @@ from pysat.solvers import Cadical153
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.grids.sudoku import Instance, Sudoku4Puzzle, SudokuPuzzle
-from rlbench_suite.envs.puzzles.shared.symmetry import renamed, square_forms, square_symmetries
+from rlbench_suite.envs.puzzles.shared.symmetry import (
+    rename_values,
+    square_forms,
+    square_symmetries,
+)
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle.dice import Dice
 
@@ -99,7 +103,7 @@ def test_forms_of_a_square(side: int) -> None:
     cells = bytes(range(side**2))
     expected = [bytes(order) for order in square_symmetries(side)]
     assert sorted(square_forms(cells, side)) == sorted(expected)
-    assert renamed(bytes([5, 0, 7, 5, 2, 255, 0])) == bytes([1, 0, 2, 1, 3, 4, 0])
+    assert rename_values(bytes([5, 0, 7, 5, 2, 255, 0])) == bytes([1, 0, 2, 1, 3, 4, 0])
 
 
 @cache

@@ -277,15 +277,12 @@ def test_the_verifier_evaluates_rules() -> None:
                 assert (
                     "example" in verdict.reason.split(",")[0]
                 ) != fitting or "it fits" in verdict.reason
-            end = (
-                ""
-                if correct
-                else "example"
-                if not fitting
-                else "larger"
-                if "larger" in verdict.reason
-                else "size"
-            )
+            if correct:
+                end = ""
+            elif not fitting:
+                end = "example"
+            else:
+                end = "larger" if "larger" in verdict.reason else "size"
             ends[end] += 1
     assert min(ends.values()) >= 3, ends
 
