@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from functools import cache, reduce
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 from typing import Any, ClassVar, NamedTuple
 
 import jax
