@@ -374,9 +374,9 @@ class CombineTask(PuzzleTask[NumbersState]):
         return self.results(state)[2]
 
     def _is_target_reached(self, state: NumbersState, params: Params) -> jax.Array:
-        there = state.bottoms > 0
+        is_number = state.bottoms > 0
         is_target = (
-            there & (state.tops == params.instance.target.astype(jnp.int32) * state.bottoms)
+            is_number & (state.tops == params.instance.target.astype(jnp.int32) * state.bottoms)
         ).any()
         return is_target & ((self._numbers_left(state) == 1) | (not self.puzzle.uses_all))
 

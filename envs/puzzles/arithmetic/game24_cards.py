@@ -252,9 +252,9 @@ class Game24Cards(PuzzleTask[FormulaState]):
             (opens, running_value.open_parenthesis(levels)),
             (closes, running_value.close_parenthesis(levels)),
         )
-        for case, after in cases:
+        for case, case_levels in cases:
             levels = jax.tree.map(
-                lambda new, old, case=case: jnp.where(case, new, old), after, levels
+                lambda new, old, case=case: jnp.where(case, new, old), case_levels, levels
             )
         token = (action + 1).astype(jnp.int8)
         return state._replace(

@@ -454,8 +454,8 @@ class Geometry(WritingTask):
 
     def next_token(self, written: jax.Array, instance: Instance) -> jax.Array:
         """Return the coordinate that is due."""
-        here = np.arange(2 * self.puzzle.constructions) == written
-        return jnp.where(here, instance.constructed[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
+        is_due = np.arange(2 * self.puzzle.constructions) == written
+        return jnp.where(is_due, instance.constructed[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
         """Return the facts that are observed about the coordinate to write next.
@@ -463,8 +463,10 @@ class Geometry(WritingTask):
         These are the construction, the points it uses, its x, whether y is due, and its number.
         """
         puzzle = self.puzzle
-        now = np.arange(puzzle.constructions) == jnp.minimum(written // 2, puzzle.constructions - 1)
-        kind, *used = jnp.where(now[:, None], instance.steps, 0).sum(axis=0, dtype=jnp.int8)
+        is_current = np.arange(puzzle.constructions) == jnp.minimum(
+            written // 2, puzzle.constructions - 1
+        )
+        kind, *used = jnp.where(is_current[:, None], instance.steps, 0).sum(axis=0, dtype=jnp.int8)
         constructed = instance.constructed[..., 0].astype(jnp.int8)
         points = jnp.concatenate([instance.points, constructed])
         is_used = jnp.stack(used)[:, None] == np.arange(len(points), dtype=np.int8)
@@ -473,7 +475,7 @@ class Geometry(WritingTask):
         )  # 0 for none
         y_is_due = written % 2 == 1
         coordinates_used = jnp.where(y_is_due, coordinates_used[:, ::-1], coordinates_used)
-        x = jnp.where(now & y_is_due, constructed[:, 0] + np.int8(1), 0).sum(dtype=jnp.int8)
+        x = jnp.where(is_current & y_is_due, constructed[:, 0] + np.int8(1), 0).sum(dtype=jnp.int8)
         coordinates = np.arange(1, puzzle.side + 1, dtype=np.int8)
         return (
             kind == np.arange(len(CONSTRUCTIONS), dtype=np.int8),
@@ -481,7 +483,7 @@ class Geometry(WritingTask):
             coordinates_used / self.puzzle.side,
             x == coordinates,
             y_is_due,
-            now,
+            is_current,
         )
 
     def observation_components(self) -> tuple[Component, ...]:

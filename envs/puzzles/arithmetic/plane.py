@@ -33,8 +33,8 @@ def _point_along(p: Point, direction: Point, share: Fraction) -> Point:
 
 def _squared_distance(p: Point, q: Point) -> Fraction:
     """Return the square of a distance."""
-    apart = _minus(p, q)
-    return _dot(apart, apart)
+    difference = _minus(p, q)
+    return _dot(difference, difference)
 
 
 def _doubled_area(p: Point, q: Point, r: Point) -> Fraction:

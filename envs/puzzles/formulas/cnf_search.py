@@ -58,7 +58,6 @@ class Search:
 
     def __init__(self, clauses: Sequence[Clause], variables: int, *, max_models: int = 1) -> None:
         self._clauses = clauses
-        self._variables = variables
         self._max_models = max_models
         self._holds = {literal: 0 for v in range(1, variables + 1) for literal in (v, -v)}
         """The clauses that hold a literal."""
@@ -79,8 +78,8 @@ class Search:
 
     def _search_below(self, node: Node) -> list[str]:
         """Search below a node; the tree there, as tokens."""
-        before: list[str] = []
-        behind: list[str] = []
+        prefix: list[str] = []
+        suffix: list[str] = []
         while True:
             if not node.open:
                 self.models += 1 << node.free.bit_count()
@@ -88,15 +87,15 @@ class Search:
                     self.model = node.true
                 return []
             if failed := node.open & ~node.longer_than[0]:
-                return [*before, f"#{_lowest_bit(failed) + 1}", *reversed(behind)]
+                return [*prefix, f"#{_lowest_bit(failed) + 1}", *reversed(suffix)]
             unit = node.open & ~node.longer_than[1]
             if not unit:
                 break
             number = _lowest_bit(unit)
             literal = next(x for x in self._clauses[number] if node.free >> abs(x) - 1 & 1)
             self.branches.append(-literal)
-            before.append(str(abs(literal)))
-            (behind if literal > 0 else before).append(f"#{number + 1}")
+            prefix.append(str(abs(literal)))
+            (suffix if literal > 0 else prefix).append(f"#{number + 1}")
             node = self._add_literal(node, literal)
         literal = self._choice(node)
         self.branches.append(literal)
@@ -108,7 +107,7 @@ class Search:
             else self._search_below(self._add_literal(node, -literal))
         )
         true, false = (first, second) if literal > 0 else (second, first)
-        return [*before, str(abs(literal)), *true, *false, *reversed(behind)]
+        return [*prefix, str(abs(literal)), *true, *false, *reversed(suffix)]
 
     def _add_literal(self, node: Node, literal: int) -> Node:
         """Return the node after a literal has become true."""
@@ -130,7 +129,7 @@ class Search:
     def _choice(self, node: Node) -> int:
         """Return the literal to branch on, from the shortest open clauses."""
         shortest = next(
-            some for some in (node.open & ~longer for longer in node.longer_than) if some
+            clauses for clauses in (node.open & ~longer for longer in node.longer_than) if clauses
         )
         best = best_literal = -1
         for v in members(node.free):

@@ -123,18 +123,18 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
-        each = (self.variables,)
+        per_variable = (self.variables,)
         return (
-            Component("value", "of each variable: -1 false, +1 true", shape=each),
+            Component("value", "of each variable: -1 false, +1 true", shape=per_variable),
             Component(
                 "make",
                 "c / (1 + c) of the unsatisfied clauses c that a flip of each variable satisfies",
-                shape=each,
+                shape=per_variable,
             ),
             Component(
                 "break",
                 "c / (1 + c) of the clauses c that a flip of each variable leaves unsatisfied",
-                shape=each,
+                shape=per_variable,
             ),
             Component("unsatisfied", "fraction of the clauses that are unsatisfied"),
         )
@@ -148,10 +148,13 @@ class FlipTask(Task[Context, State], Generic[Context]):
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Context
     ) -> jax.Array:
         """Return the fraction of clauses won, plus 1 for the goal."""
-        before, after = size(state.verdict.unsatisfied), size(next_state.verdict.unsatisfied)
+        unsatisfied, next_unsatisfied = (
+            size(state.verdict.unsatisfied),
+            size(next_state.verdict.unsatisfied),
+        )
         min_unsatisfied = self.min_unsatisfied(params)
-        return self._fraction(before - after) + (
-            (after == min_unsatisfied) & (before > min_unsatisfied)
+        return self._fraction(unsatisfied - next_unsatisfied) + (
+            (next_unsatisfied == min_unsatisfied) & (unsatisfied > min_unsatisfied)
         )
 
     def terminal(self, state: State, key: jax.Array, params: Context) -> jax.Array:
@@ -295,8 +298,8 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
     def bank(self) -> Bank:
         """Instances as :class:`InstanceBits`."""
         bank = bank_of_both_splits(self.puzzle, self.bank_size)
-        each = [type(bank.instances)(*fields) for fields in zip(*bank.instances, strict=True)]
-        columns = zip(*(_instance_bits(instance) for instance in each), strict=True)
+        instances = [type(bank.instances)(*fields) for fields in zip(*bank.instances, strict=True)]
+        columns = zip(*(_instance_bits(instance) for instance in instances), strict=True)
         return Bank(InstanceBits(*map(np.stack, columns)), bank.plans)
 
     def formula(self, params: Params) -> Formula:

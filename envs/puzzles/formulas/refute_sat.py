@@ -271,8 +271,8 @@ class RefuteSAT(PuzzleTask[State]):
         )
 
         def is_falsified(case: State) -> jax.Array:
-            some, _, _ = self._open_by_length(case, params)
-            return (~some & self.every_clause != 0).any()
+            possible, _, _ = self._open_by_length(case, params)
+            return (~possible & self.every_clause != 0).any()
 
         def close(case: State) -> State:
             """Give the last variable with an untried value that value.
@@ -370,20 +370,20 @@ class RefuteSAT(PuzzleTask[State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
-        each = (self.variables,)
+        per_variable = (self.variables,)
         counts = (
             Component(
                 f"{sign}_in_{length}",
                 f"c / (1 + c) of the open clauses c with {length} literal{'s' * (length > 1)} "
                 f"left that hold the {sign} literal of each variable",
-                shape=each,
+                shape=per_variable,
             )
             for length in (1, 2, 3)
             for sign in ("positive", "negative")
         )
         return (
-            Component("value", "of each variable: -1 false, 0 none, +1 true", shape=each),
-            Component("second", "whether each variable is on its second value", shape=each),
+            Component("value", "of each variable: -1 false, 0 none, +1 true", shape=per_variable),
+            Component("second", "whether each variable is on its second value", shape=per_variable),
             *counts,
             Component("settled", "fraction of the assignments that are settled"),
             Component("branchings_left", "fraction of the branchings that are left"),

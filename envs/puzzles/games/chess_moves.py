@@ -74,13 +74,13 @@ _REACH = [
 
 def is_attacked(board: Sequence[int], square: int, side: int) -> bool:
     """Return whether a piece of the side could capture on a square."""
-    for piece, near in (
+    for piece, squares in (
         (KNIGHT, _KNIGHT[square]),
         (KING, _KING[square]),
         (PAWN, _CAPTURES[-side][square]),
     ):
         attacker = side * piece
-        for origin in near:
+        for origin in squares:
             if board[origin] == attacker:
                 return True
     queen = side * QUEEN
@@ -140,22 +140,22 @@ def _pawn_moves(board: Sequence[int], side: int, start: int, passing: int) -> It
 
 def make_move(board: Sequence[int], move: Move) -> tuple[list[int], int]:
     """Return the board after a move, and the square that a pawn passed over."""
-    after = list(board)
-    piece = after[move.start]
+    new_board = list(board)
+    piece = new_board[move.start]
     side = 1 if piece > 0 else -1
-    after[move.start] = 0
-    if abs(piece) == PAWN and (move.end - move.start) % 8 and not after[move.end]:
-        after[move.end - 8 * side] = 0  # captured in passing
-    after[move.end] = side * move.promotion or piece
+    new_board[move.start] = 0
+    if abs(piece) == PAWN and (move.end - move.start) % 8 and not new_board[move.end]:
+        new_board[move.end - 8 * side] = 0  # captured in passing
+    new_board[move.end] = side * move.promotion or piece
     double = abs(piece) == PAWN and abs(move.end - move.start) == 16
-    return after, (move.start + move.end) // 2 if double else NOWHERE
+    return new_board, (move.start + move.end) // 2 if double else NOWHERE
 
 
 def legal_moves(board: Sequence[int], side: int, passing: int = NOWHERE) -> Iterator[Move]:
     """Return the moves of a side that do not leave its king in check."""
     for move in moves(board, side, passing):
-        after, _ = make_move(board, move)
-        if not is_attacked(after, after.index(side * KING), -side):
+        new_board, _ = make_move(board, move)
+        if not is_attacked(new_board, new_board.index(side * KING), -side):
             yield move
 
 
@@ -172,11 +172,11 @@ def mates(board: Sequence[int], side: int) -> list[Move]:
             checks = near[piece] >> move.end & 1 and not move.promotion
             if not (checks or move.promotion or opens):
                 continue
-            after, passing = make_move(board, move)
-            if not (checks or is_attacked(after, king, side)):
+            new_board, passing = make_move(board, move)
+            if not (checks or is_attacked(new_board, king, side)):
                 continue
-            safe = not is_attacked(after, move.end if start == own_king else own_king, -side)
-            if safe and not _may_move(after, king, -side, passing):
+            safe = not is_attacked(new_board, move.end if start == own_king else own_king, -side)
+            if safe and not _may_move(new_board, king, -side, passing):
                 mating_moves.append(move)
     return mating_moves
 

@@ -392,8 +392,8 @@ def games(positions: np.ndarray) -> GameTree:
         free = powers[digits[number] == 0]
         if free.size:
             of_x = filled[number] % 2 == 0
-            after = values[:, number + (1 if of_x else 2) * free]
-            best = after.max(1) if of_x else after.min(1)
+            values_after = values[:, number + (1 if of_x else 2) * free]
+            best = values_after.max(1) if of_x else values_after.min(1)
             values[:, number] = np.where(over[:, number], values[:, number], best)
     return GameTree(positions, weights, values + _OVER * over.astype(np.int8))
 
@@ -559,6 +559,6 @@ class PerfectPlayer(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the legal move with the best value of the position after it."""
         game, cells = view.params.instance, view.state.cells
-        after = game.values[(cells * game.weights).sum(dtype=jnp.int32) + game.weights]
-        worth = after - _OVER * (after > 1)
+        values_after = game.values[(cells * game.weights).sum(dtype=jnp.int32) + game.weights]
+        worth = values_after - _OVER * (values_after > 1)
         return jnp.argmax(jnp.where(cells == 0, worth, -2)).astype(jnp.int32), memory

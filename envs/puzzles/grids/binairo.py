@@ -221,9 +221,9 @@ class Binairo(FillTask):
         conditions += [row & row >> 2 & row >> 4 == 0 for row in rows]
         conditions += [rows[r] & rows[r + 1] & rows[r + 2] == 0 for r in range(side - 2)]
         conditions += [row_above != row_below for row_above, row_below in combinations(rows, 2)]
-        for apart in range(1, side):
-            different = reduce(operator.or_, (row ^ row >> 2 * apart for row in rows))
-            conditions.append(~different & _HIGH_BITS & self._first_cells(side - apart) == 0)
+        for distance in range(1, side):
+            different = reduce(operator.or_, (row ^ row >> 2 * distance for row in rows))
+            conditions.append(~different & _HIGH_BITS & self._first_cells(side - distance) == 0)
         return reduce(operator.and_, conditions)
 
     def _rows(self, cells: jax.Array) -> list[jax.Array]:

@@ -227,9 +227,9 @@ class _Search:
         self._counts = instance.counts.tolist()
         self._trees = [sum(1 << c for c, value in enumerate(row) if value == TREE) for row in grid]
         fields = [self._cells_beside(self._trees, r) & ~self._trees[r] for r in range(side)]
-        apart = [tents for tents in range(2**side) if not tents & tents >> 1]
+        separate = [tents for tents in range(2**side) if not tents & tents >> 1]
         self._options = [
-            [tents for tents in apart if not tents & ~field and tents.bit_count() == count]
+            [tents for tents in separate if not tents & ~field and tents.bit_count() == count]
             for field, count in zip(fields, self._counts[:side], strict=True)
         ]
 
@@ -246,15 +246,17 @@ class _Search:
                 yield rows
             return
         above = rows[-1] if rows else 0
-        near = above | above << 1 | above >> 1
+        touched = above | above << 1 | above >> 1
         for tents in self._options[len(rows)]:
-            if tents & near:
+            if tents & touched:
                 continue
             self.tried += 1
-            after = [count - (tents >> c & 1) for c, count in enumerate(counts_left)]
+            new_counts_left = [count - (tents >> c & 1) for c, count in enumerate(counts_left)]
             longer = [*rows, tents]
-            if min(after) >= 0 and not (rows and self._lonely_trees(longer, len(rows) - 1)):
-                yield from self._extend(longer, after)
+            if min(new_counts_left) >= 0 and not (
+                rows and self._lonely_trees(longer, len(rows) - 1)
+            ):
+                yield from self._extend(longer, new_counts_left)
 
     def _lonely_trees(self, rows: list[int], row: int) -> int:
         """Return the trees of a row that have no tent beside them."""
@@ -262,10 +264,10 @@ class _Search:
 
     def _cells_beside(self, rows: list[int], row: int) -> int:
         """Return the cells of a row that have a neighbour in these sets."""
-        here = rows[row]
+        middle = rows[row]
         above = rows[row - 1] if row else 0
         below = rows[row + 1] if row + 1 < len(rows) else 0
-        return (here << 1 | here >> 1 | above | below) & self._every
+        return (middle << 1 | middle >> 1 | above | below) & self._every
 
 
 class Campsite(FillTask):
@@ -328,10 +330,10 @@ class Campsite(FillTask):
         conditions = [count == instance.counts[i] for i, count in enumerate(self._tally(tents))]
         conditions += [row & row << 2 == 0 for row in tents]
         conditions += [row & (near | near << 2 | near >> 2) == 0 for near, row in pairwise(tents)]
-        for some, counterparts in ((tents, trees), (trees, tents)):
+        for pieces, counterparts in ((tents, trees), (trees, tents)):
             conditions += [
                 row & ~near == 0
-                for row, near in zip(some, self._cells_beside(counterparts), strict=True)
+                for row, near in zip(pieces, self._cells_beside(counterparts), strict=True)
             ]
         return reduce(operator.and_, conditions)
 

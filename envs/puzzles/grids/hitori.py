@@ -181,9 +181,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         """Draw a set of black cells to which no further one can be added."""
         black = 0
         for cell in dice.shuffled(range(self.rows**2)):
-            more = black | 1 << cell
-            if not self._beside[cell] & black and self._is_connected(self._every & ~more):
-                black = more
+            new_black = black | 1 << cell
+            if not self._beside[cell] & black and self._is_connected(self._every & ~new_black):
+                black = new_black
         return black
 
     def _white_numbers(self, black: int, dice: Dice) -> list[int] | None:
@@ -287,9 +287,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
 
     def _reachable_cells(self, start: int, ground: int) -> int:
         """Return the cells of the ground that are connected with the start."""
-        reached, before = start, 0
-        while reached != before:
-            before = reached
+        reached, previous = start, 0
+        while reached != previous:
+            previous = reached
             reached |= self._neighbours(reached) & ground
         return reached
 
@@ -363,7 +363,7 @@ class Hitori(CellFillTask):
         """
         grid = cells.reshape(self.side, self.side)
         black = grid == BLACK
-        apart = ~(black[1:] & black[:-1]).any() & ~(black[:, 1:] & black[:, :-1]).any()
+        is_separate = ~(black[1:] & black[:-1]).any() & ~(black[:, 1:] & black[:, :-1]).any()
         number = jnp.where(black, 0, self._numbers(instance))
         count = (~black).astype(jnp.int8)
         different = [
@@ -372,7 +372,7 @@ class Hitori(CellFillTask):
             ).all()
             for axis in (0, 1)
         ]
-        return apart & different[0] & different[1] & self._is_connected(~black)
+        return is_separate & different[0] & different[1] & self._is_connected(~black)
 
     def _numbers(self, instance: Any) -> jax.Array:
         """Return the number of each cell as a bit, uint16 ``(side, side)``."""

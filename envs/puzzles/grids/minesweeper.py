@@ -189,9 +189,9 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
 
         The result is None if a count is impossible.
         """
-        before = -1
-        while before != unknown:
-            before = unknown
+        previous_unknown = -1
+        while previous_unknown != unknown:
+            previous_unknown = unknown
             for cells, count in counts:
                 if open_cells := cells & unknown:
                     lacking = count - (cells & mines).bit_count()
@@ -221,13 +221,13 @@ class Minesweeper(FillTask):
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return the marks that every number around a cell and the count of mines still allow."""
         rows = self._rows(cells)
-        more, num_unknown = self.puzzle.mines - _count(rows.mines), _count(rows.unknown)
+        mines_left, num_unknown = self.puzzle.mines - _count(rows.mines), _count(rows.unknown)
         near_full, near_tight = _widen(rows.full_cells()), _widen(rows.tight_cells())
         free = [
             jnp.where(spare, unknown & ~near[r], 0) >> c & 1
             for r, unknown in enumerate(rows.unknown)
             for c in range(self.puzzle.columns)
-            for near, spare in ((near_full, more > 0), (near_tight, more < num_unknown))
+            for near, spare in ((near_full, mines_left > 0), (near_tight, mines_left < num_unknown))
         ]
         return unpack_bits(free, 1)
 

@@ -214,8 +214,8 @@ class SlantPuzzle(GridPuzzle[Instance]):
             if not unknown:
                 yield state[0]
                 return
-            near = ((s | b) & unknown for s, b, _ in counts if (s | b) & unknown)
-            cell = min(near, key=int.bit_count, default=unknown)
+            open_cells_by_corner = ((s | b) & unknown for s, b, _ in counts if (s | b) & unknown)
+            cell = min(open_cells_by_corner, key=int.bit_count, default=unknown)
             number = (cell & -cell).bit_length() - 1
             if guessed:
                 guessed[0] += 1
@@ -231,9 +231,9 @@ class SlantPuzzle(GridPuzzle[Instance]):
 
         The result is None if that breaks a rule.
         """
-        before = -1
-        while before != (known_cells := state[0] | state[1]):
-            before = known_cells
+        previous_known = -1
+        while previous_known != (known_cells := state[0] | state[1]):
+            previous_known = known_cells
             for slashes_at, backslashes_at, number in counts:
                 slashes, backslashes, _ = state
                 unknown = (slashes_at | backslashes_at) & ~(slashes | backslashes)
@@ -255,7 +255,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
                     if added is None:
                         return None
                     state = added
-            if before == state[0] | state[1]:
+            if previous_known == state[0] | state[1]:
                 state = self._break_loops(state)
         return state
 

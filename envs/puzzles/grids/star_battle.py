@@ -297,12 +297,12 @@ class StarBattle(CellFillTask):
         members = self._members(instance)
         stars, gaps = (cells == value for value in (STAR, 0))
         rows = self._columns_of(stars)
-        near = rows | rows << 1 | rows >> 1
-        near |= jnp.concatenate([near[1:], near[:1] & 0]) | jnp.concatenate(
-            [near[:1] & 0, near[:-1]]
+        touched = rows | rows << 1 | rows >> 1
+        touched |= jnp.concatenate([touched[1:], touched[:1] & 0]) | jnp.concatenate(
+            [touched[:1] & 0, touched[:-1]]
         )
         columns = union(rows)
-        closed = jnp.where(rows > 0, self.every, near | columns)
+        closed = jnp.where(rows > 0, self.every, touched | columns)
         second = (members & (members & stars[:, None]).any(0)).any(1)
         star = ((closed[:, None] >> shifts) & 1 == 0).reshape(-1) & ~second
         last = (

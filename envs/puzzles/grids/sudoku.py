@@ -80,9 +80,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         for cell in dice.shuffled(range(side**2)):
             digit = cells[cell] - 1
             cells[cell] = 0
-            before, fits[digit] = fits[digit], self._fitting_cells(cells, digit)
+            previous_cells, fits[digit] = fits[digit], self._fitting_cells(cells, digit)
             if self._other_solution(fits, empty, cell, digit):
-                fits[digit] = before
+                fits[digit] = previous_cells
                 cells[cell] = digit + 1
                 continue
             empty |= 1 << cell
@@ -242,10 +242,10 @@ class SudokuPuzzle(GridPuzzle[Instance]):
                 return self._branch(fits, empty, cells)
             empty ^= forced
             for digit, fitting in enumerate(fits):
-                still_fitting, here = fitting, fitting & forced
-                while here:
-                    cell = here.bit_length() - 1
-                    here ^= 1 << cell
+                still_fitting, forced_cells = fitting, fitting & forced
+                while forced_cells:
+                    cell = forced_cells.bit_length() - 1
+                    forced_cells ^= 1 << cell
                     if (
                         not still_fitting >> cell & 1
                     ):  # another of these cells, in one unit with this, has the digit

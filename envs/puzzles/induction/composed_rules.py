@@ -515,12 +515,12 @@ class InductionTask(PuzzleTask[RewritingState]):
         params: Params,
     ) -> jax.Array:
         """Return progress, plus 1 for a rule that fits."""
-        before, after = self._num_alike(state, params), self._num_alike(next_state, params)
+        alike, next_alike = self._num_alike(state, params), self._num_alike(next_state, params)
         at_first = self._num_alike(self.initial(key, params), params)
-        progress = (after - before).astype(self.dtype) / (self.entries - at_first).astype(
+        progress = (next_alike - alike).astype(self.dtype) / (self.entries - at_first).astype(
             self.dtype
         )
-        return progress + ((before < self.entries) & (after == self.entries)).astype(self.dtype)
+        return progress + ((alike < self.entries) & (next_alike == self.entries)).astype(self.dtype)
 
     def terminal(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the rule fits, or has the largest allowed length."""

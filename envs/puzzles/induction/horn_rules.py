@@ -199,10 +199,10 @@ def bodies(max_literals: int, fresh: int) -> tuple[tuple[int, ...], ...]:
     kept_bodies = []
     for size in range(1, max_literals + 1):
         for body in combinations(range(len(every)), size):
-            some = {every[number] for number in body}
+            body_literals = {every[number] for number in body}
             if any(
-                mark == MARKED and (UNMARKED, variable, variable) in some
-                for mark, variable, _ in some
+                mark == MARKED and (UNMARKED, variable, variable) in body_literals
+                for mark, variable, _ in body_literals
             ):
                 continue
             if all(
@@ -234,12 +234,15 @@ def connected_bodies(num_literals: int, fresh: int) -> tuple[int, ...]:
     every = literals(fresh)
     numbers = []
     for number, body in enumerate(bodies(num_literals, fresh)):
-        some = [every[literal_number] for literal_number in body]
-        occur = {variable for _, *about in some for variable in about}
+        body_literals = [every[literal_number] for literal_number in body]
+        occur = {variable for _, *about in body_literals for variable in about}
         linked = {X, Y}
         for _ in range(fresh):
             linked |= {
-                v for p, *about in some if p == RELATION and linked & set(about) for v in about
+                v
+                for p, *about in body_literals
+                if p == RELATION and linked & set(about)
+                for v in about
             }
         if len(body) == num_literals and {X, Y} <= occur <= linked:
             numbers.append(number)

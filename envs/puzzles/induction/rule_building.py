@@ -169,7 +169,7 @@ class RuleInduction(PuzzleTask[RuleState]):
         positive, negative = labels
         in_body = self._literals_in_body(state).astype(self.dtype)
         coverage_with_each = self._coverage(state.cases[None] & instance.tables, params)
-        now = self._coverage(state.cases[None], params)
+        coverage = self._coverage(state.cases[None], params)
         literals_left = (self.puzzle.num_literals - in_body.sum()) / self.puzzle.num_literals
         blocks = (
             *(
@@ -179,14 +179,14 @@ class RuleInduction(PuzzleTask[RuleState]):
             positive - negative,
             in_body,
             *coverage_with_each,
-            *now,
+            *coverage,
             literals_left[None],
         )
         return jnp.concatenate(blocks)
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
-        pairs, each = (SIDE, SIDE), (len(self.literals),)
+        pairs, per_literal = (SIDE, SIDE), (len(self.literals),)
         return (
             Component(
                 "relation",
@@ -202,16 +202,16 @@ class RuleInduction(PuzzleTask[RuleState]):
                 "[object, object]: +1 if the target holds, -1 if not, 0 if not shown",
                 shape=pairs,
             ),
-            Component("body", "whether the body has each literal", shape=each),
+            Component("body", "whether the body has each literal", shape=per_literal),
             Component(
                 "positive_with",
                 "share of the positive examples covered with each literal added",
-                shape=each,
+                shape=per_literal,
             ),
             Component(
                 "negative_with",
                 "share of the negative examples covered with each literal added",
-                shape=each,
+                shape=per_literal,
             ),
             Component("positive", "share of the positive examples that the body covers"),
             Component("negative", "share of the negative examples that the body covers"),
@@ -237,9 +237,9 @@ class RuleInduction(PuzzleTask[RuleState]):
         params: Params,
     ) -> jax.Array:
         """Return the change of Youden's index, plus 1 for a rule that fits."""
-        before, after = self._index(state, params), self._index(next_state, params)
+        index, next_index = self._index(state, params), self._index(next_state, params)
         fits = ~self._fits(state, params) & self._fits(next_state, params)
-        return after - before + fits.astype(self.dtype)
+        return next_index - index + fits.astype(self.dtype)
 
     def terminal(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the rule fits, or has the largest allowed length."""

@@ -289,7 +289,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the world, the examples, the form of the rule and the format."""
         vocabulary = VOCABULARIES[int(instance.kind)]
-        more = "one variable" if self.fresh == 1 else f"{self.fresh} variables"
+        fresh_variables = "one variable" if self.fresh == 1 else f"{self.fresh} variables"
         return (
             f"{describe_examples(instance)}\n\nFind the rule of the target. A rule says that "
             "target(X,Y) holds exactly "
@@ -299,8 +299,8 @@ class RuleInductionPuzzle(Puzzle[Instance]):
             "may be any object. "
             f"The hidden rule has at most {self.num_literals} literals, with the predicates "
             f"{', '.join(vocabulary)}, "
-            f"and at most {more} besides X and Y. Your rule must agree with it on every pair of "
-            "objects in other "
+            f"and at most {fresh_variables} besides X and Y. Your rule must agree with it on every "
+            "pair of objects in other "
             "worlds of this kind, some of them larger; every rule of at most that size that fits "
             "the examples does.\n\n"
             f"Answer with one rule: 'target(X,Y) :-', 1 to {MAX_LITERALS} literals separated by "

@@ -109,16 +109,16 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     def are_consistent(self, sentences: Sequence[Sentence]) -> bool:
         """Return whether sentences can be true together, in a world that is not empty."""
-        possible, named_kinds, some = self._every, self._every, []
+        possible, named_kinds, witnesses = self._every, self._every, []
         for sentence in sentences:
             kinds = self.about(sentence)
             if sentence[0] == ALL:
                 possible &= ~kinds
             elif sentence[0] == SOME:
-                some.append(kinds)
+                witnesses.append(kinds)
             else:
                 named_kinds &= kinds
-        return bool(possible & named_kinds) and all(kinds & possible for kinds in some)
+        return bool(possible & named_kinds) and all(kinds & possible for kinds in witnesses)
 
     def decide(self, premises: Sequence[Sentence], conclusion: Sentence) -> int:
         """Return the answer, a place in ``ANSWERS``; the premises are consistent."""
@@ -225,7 +225,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
                     occurrences[abs(literal) - 1].append(
                         (number == last, form, literal > 0, tuple(other_literals))
                     )
-            return [tuple(sorted(each)) for each in occurrences]
+            return [tuple(sorted(uses)) for uses in occurrences]
 
         def form(names: Sequence[int]) -> bytes:
             rows = [
@@ -301,7 +301,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         answer = self.decide(premises, conclusion)
         for size in range(self.premises if answer == 2 else 1, self.premises):
             if any(
-                self.decide(some, conclusion) == answer for some in combinations(premises, size)
+                self.decide(subset, conclusion) == answer for subset in combinations(premises, size)
             ):
                 return float(size)
         return float(self.premises)

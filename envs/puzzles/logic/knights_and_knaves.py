@@ -393,17 +393,21 @@ class KnightsAndKnaves(CellFillTask):
 
         Only sentences about people with known kinds count.
         """
-        here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
-        known_people = jnp.where(cells > 0, here, 0).sum(dtype=jnp.uint16) | here[:, None]
-        knights = jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16)
-        knights = jnp.stack([knights | here, knights & ~here], axis=1)
+        person_bits = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
+        known_people = (
+            jnp.where(cells > 0, person_bits, 0).sum(dtype=jnp.uint16) | person_bits[:, None]
+        )
+        knights = jnp.where(cells == KNIGHT, person_bits, 0).sum(dtype=jnp.uint16)
+        knights = jnp.stack([knights | person_bits, knights & ~person_bits], axis=1)
         is_decided = self._people_concerned(instance) & ~known_people[..., None] == 0
         return ~(is_decided & ~self._fits(knights, instance)).any(axis=-1)
 
     def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every sentence fits its speaker."""
-        here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
-        return self._fits(jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16), instance).all()
+        person_bits = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
+        return self._fits(
+            jnp.where(cells == KNIGHT, person_bits, 0).sum(dtype=jnp.uint16), instance
+        ).all()
 
     def _people_concerned(self, instance: Any) -> jax.Array:
         """Return the people who decide whether each sentence fits, as sets of bits.
@@ -411,9 +415,9 @@ class KnightsAndKnaves(CellFillTask):
         They are uint16 ``(people,)``.
         """
         a, b = instance.about[:, 0], instance.about[:, 1]
-        here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
-        some = here | self._bit(a) | self._bit(b)
-        return jnp.where(a == NOBODY, np.uint16(2**self.people - 1), some)
+        person_bits = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
+        people = person_bits | self._bit(a) | self._bit(b)
+        return jnp.where(a == NOBODY, np.uint16(2**self.people - 1), people)
 
     def _fits(self, knights: jax.Array, instance: Any) -> jax.Array:
         """Return whether each sentence fits its speaker, bool ``(..., people)``.

@@ -390,13 +390,13 @@ class SelfReference(FillTask):
         true, unknown = self._sets(cells, TRUE), self._sets(cells, 0)
         free = []
         for i in range(self.cells):
-            here = np.uint16(1 << i)
-            still_unknown = unknown & ~here
+            bit = np.uint16(1 << i)
+            still_unknown = unknown & ~bit
             values = (
                 self._is_possible(true_set, still_unknown, instance)
-                for true_set in (true | here, true & ~here)
+                for true_set in (true | bit, true & ~bit)
             )
-            free += [(unknown & here != 0) & possible for possible in values]
+            free += [(unknown & bit != 0) & possible for possible in values]
         return unpack_bits(free, 1)
 
     def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
@@ -416,15 +416,15 @@ class SelfReference(FillTask):
         """
         conditions = []
         for i in range(self.cells):
-            here = np.uint16(1 << i)
+            bit = np.uint16(1 << i)
             about = instance.about[i].astype(jnp.uint16)
             counts = instance.counts[i].astype(jnp.uint16)
             min_true = lax.population_count(true & about)
             possible = (
                 (np.uint16(2) << lax.population_count(unknown & about)) - np.uint16(1)
             ) << min_true
-            fitting_counts = jnp.where(true & here != 0, counts, ~counts)
-            conditions.append((unknown & here != 0) | (possible & fitting_counts != 0))
+            fitting_counts = jnp.where(true & bit != 0, counts, ~counts)
+            conditions.append((unknown & bit != 0) | (possible & fitting_counts != 0))
         return reduce(operator.and_, conditions)
 
     def facts(self, instance: Any) -> jax.Array:

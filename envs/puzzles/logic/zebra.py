@@ -443,9 +443,9 @@ class Zebra(CellFillTask):
     def _houses_of_values(self, cells: jax.Array) -> jax.Array:
         """Return the house of each value as a set, uint8 ``(values,)``; 0 if it is not placed."""
         n = self.houses
-        here = np.uint8(1) << np.arange(n, dtype=np.uint8)
+        house_bits = np.uint8(1) << np.arange(n, dtype=np.uint8)
         is_there = cells.reshape(n, 1, n) == np.arange(1, n + 1, dtype=np.int8)[:, None]
-        return jnp.where(is_there, here, np.uint8(0)).sum(axis=2, dtype=jnp.uint8).reshape(-1)
+        return jnp.where(is_there, house_bits, np.uint8(0)).sum(axis=2, dtype=jnp.uint8).reshape(-1)
 
     def _sides(
         self, placed: jax.Array, instance: Any
@@ -480,11 +480,11 @@ class Zebra(CellFillTask):
         """Return the clues, one-hot."""
         kind, first_value, second_value = (instance.clues[:, column, None] for column in range(3))
         values = np.arange(self.houses**2, dtype=np.int8)
-        there = kind != NONE
+        is_clue = kind != NONE
         blocks = (
             kind == np.arange(1, AT + 1, dtype=np.int8),
-            there & (first_value == values),
-            there & (second_value == values),
+            is_clue & (first_value == values),
+            is_clue & (second_value == values),
         )
         return jnp.concatenate(blocks, axis=1).astype(self.dtype).reshape(-1)
 

@@ -383,9 +383,11 @@ class CarPainting(PuzzleTask[LineState]):
         """Return the changes saved at this place, as a share of all changes that can be saved."""
         colours = params.instance.colours
         differs = colours[1:] != colours[:-1]
-        here = (np.arange(1, self.count) == state.position) & (next_state.position > state.position)
-        before = (differs & here).sum(dtype=jnp.int32)
-        saved = before - (next_state.changes - state.changes)
+        is_joint = (np.arange(1, self.count) == state.position) & (
+            next_state.position > state.position
+        )
+        changes = (differs & is_joint).sum(dtype=jnp.int32)
+        saved = changes - (next_state.changes - state.changes)
         possible = differs.sum(dtype=jnp.int32) - params.instance.fewest
         return saved.astype(self.dtype) / possible.astype(self.dtype)
 

@@ -182,9 +182,9 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         """Follow the colour back from the side in question."""
         side, moves = int(instance.side), 0
         for turn in reversed(instance.turns.tolist()):
-            before = _SOURCES[turn][side]
-            moves += before != side
-            side = before
+            source = _SOURCES[turn][side]
+            moves += source != side
+            side = source
         return float(moves)
 
     def guess(self, instance: Instance, dice: Dice) -> str:
@@ -244,11 +244,14 @@ class CubeRotation(UndoTask):
         """Show the rules of turning, the cube's orientation, and the wanted orientation."""
         colours = [COLOURS[number] for number in np.asarray(params.instance.colours).tolist()]
         sources = CUBE.elements[int(state.element)]
-        now = ", ".join(
+        orientation = ", ".join(
             f"{side} {colours[source]}" for side, source in zip(SIDES, sources, strict=True)
         )
         goal = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
-        return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides must become: {goal}."
+        return (
+            f"{self.puzzle.rules()}\n\nThe sides now: {orientation}.\n"
+            f"The sides must become: {goal}."
+        )
 
     def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""

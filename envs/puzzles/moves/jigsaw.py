@@ -366,11 +366,13 @@ class Jigsaw(PuzzleTask[PatchState]):
         """Swap two patches."""
         first, second = jnp.asarray(self.pairs)[action]
         positions = np.arange(self.cells, dtype=np.int8)
-        here, there = positions == first, positions == second
+        is_first, is_second = positions == first, positions == second
         patch, other_patch = (
-            jnp.where(at, state.cells, 0).sum(dtype=jnp.int8) for at in (here, there)
+            jnp.where(at, state.cells, 0).sum(dtype=jnp.int8) for at in (is_first, is_second)
         )
-        return PatchState(jnp.where(here, other_patch, jnp.where(there, patch, state.cells)))
+        return PatchState(
+            jnp.where(is_first, other_patch, jnp.where(is_second, patch, state.cells))
+        )
 
     def observation(self, state: PatchState, key: jax.Array, params: Params) -> jax.Array:
         """Return the picture, or the borders and which of them agree."""
@@ -430,10 +432,10 @@ class Jigsaw(PuzzleTask[PatchState]):
         params: Params,
     ) -> jax.Array:
         """Return progress, plus 1 at the goal, minus the price of a swap."""
-        before, after = self._num_misplaced(state), self._num_misplaced(next_state)
+        misplaced, next_misplaced = self._num_misplaced(state), self._num_misplaced(next_state)
         at_first = self._num_misplaced(PatchState(params.instance.cells)).astype(self.dtype)
-        progress = (before - after).astype(self.dtype) / at_first
-        arrived = (before > 0) & (after == 0)
+        progress = (misplaced - next_misplaced).astype(self.dtype) / at_first
+        arrived = (misplaced > 0) & (next_misplaced == 0)
         return (
             progress
             + arrived.astype(self.dtype)

@@ -332,8 +332,10 @@ class StackPermutation(PuzzleTask[StackState]):
     def observation(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
         """Return the turn and the place of each number, and the wanted number."""
         every = np.arange(self.count)
-        here = params.instance.order == every[:, None] + 1  # number, place: cheaper than sorting
-        turn = jnp.where(here, every, 0).sum(axis=1)
+        is_place = (
+            params.instance.order == every[:, None] + 1
+        )  # number, place: cheaper than sorting
+        turn = jnp.where(is_place, every, 0).sum(axis=1)
         inside = (state.stack >> every.astype(np.uint32)) & 1
         top = (state.stack != 0) & (every == self._top(state))
         is_next = every == self._next_number(state, params)
@@ -348,15 +350,15 @@ class StackPermutation(PuzzleTask[StackState]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
-        each = (self.count,)
+        per_number = (self.count,)
         turn_meaning = (
             "how many numbers come out before each number from now on; negative once it is out"
         )
         return (
-            Component("due", turn_meaning, f"{self.count}", each),
-            Component("inside", "whether each number is in the stack", shape=each),
-            Component("top", "whether each number is the top of the stack", shape=each),
-            Component("wanted", "whether each number is to come out next", shape=each),
+            Component("due", turn_meaning, f"{self.count}", per_number),
+            Component("inside", "whether each number is in the stack", shape=per_number),
+            Component("top", "whether each number is the top of the stack", shape=per_number),
+            Component("wanted", "whether each number is to come out next", shape=per_number),
             Component("pushed", "fraction of the numbers that were pushed"),
         )
 
@@ -404,8 +406,8 @@ class StackPermutation(PuzzleTask[StackState]):
 
     def _next_number(self, state: StackState, params: Params) -> jax.Array:
         """Return the number that is to come out next, counted from 0; -1 at the end."""
-        here = np.arange(self.count) == state.popped
-        return jnp.where(here, params.instance.order, 0).sum(dtype=jnp.int32) - 1
+        is_next = np.arange(self.count) == state.popped
+        return jnp.where(is_next, params.instance.order, 0).sum(dtype=jnp.int32) - 1
 
     # -- host side ---------------------------------------------------------------------------------
 

@@ -269,16 +269,16 @@ def _levels(puzzle_class: type[RearrangementPuzzle]) -> list[np.ndarray]:
     puzzle = puzzle_class(2)
     weights = np.uint64(16) ** np.arange(puzzle.cells, dtype=np.uint64)
     level = np.frombuffer(puzzle.goal, np.uint8)[None]
-    before, codes = np.zeros(0, np.uint64), level @ weights
+    previous_codes, codes = np.zeros(0, np.uint64), level @ weights
     levels = [level]
     while len(levels) <= puzzle.reach:
         boards = puzzle.expand(level)
         new_codes, first = np.unique(boards @ weights, return_index=True)
         # A move can be undone, so no other level is next to this one.
-        new = ~np.isin(new_codes, codes) & ~np.isin(new_codes, before)
+        new = ~np.isin(new_codes, codes) & ~np.isin(new_codes, previous_codes)
         if not new.any():
             break
-        before, codes, level = codes, new_codes[new], boards[first[new]]
+        previous_codes, codes, level = codes, new_codes[new], boards[first[new]]
         levels.append(level)
     return levels
 
@@ -336,8 +336,8 @@ class RearrangementTask(PuzzleTask[BoardState]):
 
     def initial(self, key: jax.Array, params: Params) -> BoardState:
         """Begin with the arrangement of the instance."""
-        apart = self._tile_distance(params.instance.cells)
-        return BoardState(params.instance.cells, apart, apart)
+        distance = self._tile_distance(params.instance.cells)
+        return BoardState(params.instance.cells, distance, distance)
 
     def transition(
         self, state: BoardState, action: jax.Array, key: jax.Array, params: Params
@@ -391,10 +391,10 @@ class RearrangementTask(PuzzleTask[BoardState]):
         return cells[:, None] == np.arange(self.cells, dtype=np.int8)
 
     def _tile_distance(self, cells: jax.Array) -> jax.Array:
-        apart = jnp.zeros(self.cells, jnp.int32)
+        distances = jnp.zeros(self.cells, jnp.int32)
         for tile in range(self.cells):
-            apart = jnp.where(cells == tile, self.puzzle.distance[tile], apart)
-        return summed(apart)
+            distances = jnp.where(cells == tile, self.puzzle.distance[tile], distances)
+        return summed(distances)
 
     # -- host side ---------------------------------------------------------------------------------
 

@@ -136,8 +136,12 @@ class SynthesisPuzzle(Puzzle[Instance]):
         distances = self.distances(target)
         middle = (distances[:longest].min() + distances[longest:].min()) / 2
         tolerance = PRODUCT_TOLERANCE if hit else round(middle * TOLERANCE_UNITS) / TOLERANCE_UNITS
-        near = distances <= tolerance
-        if near[:longest].any() or not near.any() or np.abs(distances - tolerance).min() < MARGIN:
+        is_near = distances <= tolerance
+        if (
+            is_near[:longest].any()
+            or not is_near.any()
+            or np.abs(distances - tolerance).min() < MARGIN
+        ):
             return None
         if distances[0] < tolerance + _MIN_EXCESS:
             return None
@@ -320,8 +324,10 @@ class SynthesisTask(PuzzleTask[State]):
     ) -> jax.Array:
         """Return progress, plus 1 for being near enough."""
         at_first = self._excess(self.initial(key, params), params)
-        before, after = self._excess(state, params), self._excess(next_state, params)
-        return (before - after) / at_first + ((before > 0) & (after == 0)).astype(self.dtype)
+        excess, next_excess = self._excess(state, params), self._excess(next_state, params)
+        return (excess - next_excess) / at_first + ((excess > 0) & (next_excess == 0)).astype(
+            self.dtype
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether it is near enough, or no gate is left."""
@@ -369,9 +375,9 @@ class SynthesisTask(PuzzleTask[State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the target is near enough or no gate is left."""
-        near = info["success"]
+        is_near = info["success"]
         return (
             "the circuit is near enough"
-            if near
+            if is_near
             else "no gate is left, and the circuit is not near enough"
         )

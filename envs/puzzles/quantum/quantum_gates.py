@@ -158,7 +158,9 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
 
     def estimated_distance(self, instance: Instance, position: Tableau) -> int:
         """Count the bits of the tableau that differ from the goal."""
-        return sum((now ^ then).bit_count() for now, then in zip(position, UNIT, strict=True))
+        return sum(
+            (bits ^ unit_bits).bit_count() for bits, unit_bits in zip(position, UNIT, strict=True)
+        )
 
     def shortest(self, instance: Instance) -> list[int]:
         """Go down the levels of the breadth-first search."""
@@ -215,10 +217,10 @@ class QuantumGates(UndoTask):
 
     def describe(self, state: GroupState, params: Params) -> str:
         """Show the effects of the gates, and the state of the tableau."""
-        now = tableau_text(self.group.elements[int(state.element)])
+        tableau = tableau_text(self.group.elements[int(state.element)])
         return (
-            f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, "
-            "without a minus."
+            f"{self.puzzle.rules()}\n\nSo far\n{tableau}\n\n"
+            "The goal: X1, Z1, X2 and Z2 as they were, without a minus."
         )
 
     def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:

@@ -146,16 +146,16 @@ def circuits(max_gates: int) -> Circuits:
     levels = [level]
     words: list[tuple[int, ...]] = [()]
     begins = [0, 1]
-    before: set[bytes] = set()
-    now = {level.tobytes()}
+    previous_keys: set[bytes] = set()
+    keys = {level.tobytes()}
     for _ in range(max_gates):
         new_levels, longer = [], dict[bytes, tuple[int, ...]]()
         for gate, turn in enumerate(_TURNS.astype(np.int8)):
             products, new = normalise(level @ turn), []
             for number, unitary in enumerate(products):
                 if (
-                    (key := unitary.tobytes()) not in before
-                    and key not in now
+                    (key := unitary.tobytes()) not in previous_keys
+                    and key not in keys
                     and key not in longer
                 ):
                     longer[key] = (gate, *words[begins[-2] + number])
@@ -165,7 +165,7 @@ def circuits(max_gates: int) -> Circuits:
         levels.append(level)
         words += longer.values()
         begins.append(len(words))
-        before, now = now, set(longer)
+        previous_keys, keys = keys, set(longer)
     return Circuits(_halves(np.concatenate(levels)), words, begins)
 
 

@@ -80,16 +80,16 @@ def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
     def search(path: list[int], unvisited: int) -> list[int] | None:
         nonlocal entered
         entered += 1
-        here = path[-1]
+        current_vertex = path[-1]
         if not unvisited:
-            return path if graph[here] & 1 else None
-        open_to, last = unvisited | 1 << here, -1
+            return path if graph[current_vertex] & 1 else None
+        open_to, last = unvisited | 1 << current_vertex, -1
         for vertex in members(unvisited):
             if (graph[vertex] & open_to).bit_count() < 2:
                 if last >= 0 or not graph[vertex] & 1:
                     return None
                 last = vertex
-        ahead = graph[here] & unvisited
+        ahead = graph[current_vertex] & unvisited
         if reachable_vertices(graph, ahead & -ahead, unvisited) != unvisited:
             return None
         for vertex in sorted(members(ahead), key=lambda v: (graph[v] & unvisited).bit_count()):

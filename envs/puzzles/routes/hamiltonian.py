@@ -334,14 +334,15 @@ class HamiltonianPath(PuzzleTask[PathState]):
         self, state: PathState, action: jax.Array, key: jax.Array, params: Params
     ) -> PathState:
         """Visit a vertex."""
-        here = self._vertices == action
+        is_entered = self._vertices == action
         unvisited = state.unvisited & ~(np.int32(1) << action.astype(np.int32))
         return PathState(
             path=jnp.where(self._vertices == state.visited, action.astype(jnp.int8), state.path),
             unvisited=unvisited,
             visited=state.visited + 1,
             last=action.astype(jnp.int32),
-            ahead=jnp.where(here, params.instance.neighbours, 0).sum(dtype=jnp.int32) & unvisited,
+            ahead=jnp.where(is_entered, params.instance.neighbours, 0).sum(dtype=jnp.int32)
+            & unvisited,
         )
 
     def observation(self, state: PathState, key: jax.Array, params: Params) -> jax.Array:
@@ -385,9 +386,9 @@ class HamiltonianPath(PuzzleTask[PathState]):
         params: Params,
     ) -> jax.Array:
         """Return a share for each vertex, plus 1 for a solution."""
-        more = next_state.visited - state.visited
-        solved_now = (more > 0) & self._is_solved(next_state, params)
-        return more.astype(self.dtype) / self.count + solved_now.astype(self.dtype)
+        new_visits = next_state.visited - state.visited
+        solved_now = (new_visits > 0) & self._is_solved(next_state, params)
+        return new_visits.astype(self.dtype) / self.count + solved_now.astype(self.dtype)
 
     def terminal(self, state: PathState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether there is nowhere to go."""

@@ -321,7 +321,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         """Return the map, the player's place, and the view from there."""
         roads, side = params.instance, self.puzzle.side
         every = np.arange(self.places)
-        here, goal = every == state.place, every == roads.goal
+        is_place, goal = every == state.place, every == roads.goal
         target = roads.goal.astype(jnp.int32)
         lengths = jnp.concatenate([roads.right, roads.down]) / self.puzzle.longest
         exits = self._exits(state, params) / self.puzzle.longest
@@ -332,7 +332,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         return jnp.concatenate(
             [
                 lengths,
-                here.astype(self.dtype),
+                is_place.astype(self.dtype),
                 goal.astype(self.dtype),
                 exits,
                 offset.astype(self.dtype),
@@ -386,14 +386,14 @@ class RouteTask(PuzzleTask[State], Generic[State]):
 
         If no road is taken, the price is that of a shortest one.
         """
-        before = self.distance_left(state.place, params)
-        after = self.distance_left(next_state.place, params)
+        distance = self.distance_left(state.place, params)
+        next_distance = self.distance_left(next_state.place, params)
         first = self.distance_left(params.instance.start.astype(jnp.int32), params)
         roads = self._exits(state, params)
         road = jnp.maximum(jnp.where(np.arange(4) == action, roads, 0).sum(), 1)
         price = PRICE * road.astype(self.dtype) / params.instance.shortest.astype(self.dtype)
-        progress = (before - after).astype(self.dtype) / first.astype(self.dtype)
-        return progress + ((after == 0) & (before > 0)).astype(self.dtype) - price
+        progress = (distance - next_distance).astype(self.dtype) / first.astype(self.dtype)
+        return progress + ((next_distance == 0) & (distance > 0)).astype(self.dtype) - price
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether one is at the goal."""

@@ -201,10 +201,10 @@ class Navigation(RouteTask[TravelState]):
     def describe(self, state: TravelState, params: Params) -> str:
         """Show the roads, the goal and the player's place."""
         names = self.puzzle.place_names(params.instance)
-        here, goal = names[int(state.place)], names[int(params.instance.goal)]
+        place_name, goal = names[int(state.place)], names[int(params.instance.goal)]
         return (
-            f"{self.puzzle.road_sentences(params.instance)}\n\nYou are in {here} and want to get "
-            f"to {goal}."
+            f"{self.puzzle.road_sentences(params.instance)}\n\n"
+            f"You are in {place_name} and want to get to {goal}."
         )
 
     def draw(self, state: TravelState, params: Params) -> np.ndarray:

@@ -143,10 +143,10 @@ class UndoTask(PuzzleTask[GroupState]):
         params: Params,
     ) -> jax.Array:
         """Return progress, plus 1 at the unit, minus the price of a step."""
-        before, after = self._steps_needed(state), self._steps_needed(next_state)
-        arrived = ((before > 0) & (after == 0)).astype(self.dtype)
+        steps_needed, next_steps_needed = self._steps_needed(state), self._steps_needed(next_state)
+        arrived = ((steps_needed > 0) & (next_steps_needed == 0)).astype(self.dtype)
         at_first = self._steps_needed(self.initial(key, params)).astype(self.dtype)
-        return ((before - after).astype(self.dtype) - 0.5) / at_first + arrived
+        return ((steps_needed - next_steps_needed).astype(self.dtype) - 0.5) / at_first + arrived
 
     def terminal(self, state: GroupState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the unit is reached."""

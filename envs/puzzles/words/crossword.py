@@ -370,8 +370,8 @@ class _Search:
             self.tried += 1
             word = self._words[w := bit.bit_length() - 1]
             narrowed = [mask & ~bit for mask in fits]
-            for position, crossing_slot, there in self._crossings[slot]:
-                narrowed[crossing_slot] &= self._with[there].get(word[position], 0)
+            for position, crossing_slot, crossing_position in self._crossings[slot]:
+                narrowed[crossing_slot] &= self._with[crossing_position].get(word[position], 0)
             if all(narrowed[s] for s in other_slots):
                 self._extend(narrowed, other_slots, [*placed, (slot, w)], solutions, max_solutions)
 
@@ -449,7 +449,7 @@ class Crossword(PuzzleTask[CrosswordState]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
-        letters, each = (self.count, self.side, len(LETTERS)), (self.count,)
+        letters, per_slot = (self.count, self.side, len(LETTERS)), (self.count,)
         return (
             Component(
                 "letters",
@@ -464,8 +464,8 @@ class Crossword(PuzzleTask[CrosswordState]):
                 "[row, column]: whether the cell is blocked",
                 shape=(self.side, self.side),
             ),
-            Component("filled", "whether each slot is filled", shape=each),
-            Component("used", "whether each word is used", shape=each),
+            Component("filled", "whether each slot is filled", shape=per_slot),
+            Component("used", "whether each word is used", shape=per_slot),
             Component(
                 "legal",
                 "[slot, word]: whether the word may be placed there",

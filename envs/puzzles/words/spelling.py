@@ -204,17 +204,19 @@ class SpellingTask(PuzzleTask[SpellingState]):
         self, state: SpellingState, action: jax.Array, key: jax.Array, params: Params
     ) -> SpellingState:
         """Write a letter."""
-        here, letter = self._at_position(state), action.astype(jnp.int8)
-        correct = (here & (self.answer(params.instance) == letter)).any()
+        is_due, letter = self._at_position(state), action.astype(jnp.int8)
+        correct = (is_due & (self.answer(params.instance) == letter)).any()
         return SpellingState(
-            jnp.where(here, letter, state.letters), state.position + 1, state.num_correct + correct
+            jnp.where(is_due, letter, state.letters),
+            state.position + 1,
+            state.num_correct + correct,
         )
 
     def observation(self, state: SpellingState, key: jax.Array, params: Params) -> jax.Array:
         """Return the facts, the place, the letter at that place and the text so far."""
-        here = self._at_position(state)
-        letter = (here[:, None] & self.one_hot(self.shown_text(params.instance))).any(axis=0)
-        flags = (*self.facts(params.instance, letter), here, letter, self.one_hot(state.letters))
+        is_due = self._at_position(state)
+        letter = (is_due[:, None] & self.one_hot(self.shown_text(params.instance))).any(axis=0)
+        flags = (*self.facts(params.instance, letter), is_due, letter, self.one_hot(state.letters))
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
 
     def observation_components(self) -> tuple[Component, ...]:

@@ -431,8 +431,8 @@ class SymbolicManipulation(WritingTask):
     def next_token(self, written: jax.Array, instance: Instance) -> jax.Array:
         """Return the next symbol of the row, or a full stop."""
         _, position, _, result = self._writing_place(written, instance)
-        here, end = np.arange(self.puzzle.width) == position, self.puzzle.letters
-        return end + jnp.where(here, result - np.int8(end), 0).sum(dtype=jnp.int32)
+        is_due, end = np.arange(self.puzzle.width) == position, self.puzzle.letters
+        return end + jnp.where(is_due, result - np.int8(end), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
         """Return the flags of the sequence, of what is written, and of the operation.
@@ -440,17 +440,17 @@ class SymbolicManipulation(WritingTask):
         In order, they are the sequence, the symbols written, their number, the operation, its
         arguments and its number.
         """
-        now, position, row, result = self._writing_place(written, instance)
+        is_current, position, row, result = self._writing_place(written, instance)
         width, letters = self.puzzle.width, np.arange(self.puzzle.letters, dtype=np.int8)
-        before = np.arange(width) < position
-        program = jnp.where(now[:, None], instance.program, 0).sum(axis=0, dtype=jnp.int8)
+        is_written = np.arange(width) < position
+        program = jnp.where(is_current[:, None], instance.program, 0).sum(axis=0, dtype=jnp.int8)
         return (
             row[:, None] == letters,
-            (result[:, None] == letters) & before[:, None],
+            (result[:, None] == letters) & is_written[:, None],
             np.arange(width + 1) == position,
             program[0] == np.arange(len(OPERATIONS), dtype=np.int8),
             program[1:, None] == np.arange(width + 1, dtype=np.int8),
-            now,
+            is_current,
         )
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -512,13 +512,13 @@ class SymbolicManipulation(WritingTask):
             (instance.rows[1:] < self.puzzle.letters).sum(axis=1, dtype=jnp.int32) + 1
         )
         number = jnp.minimum((ends <= written).sum(dtype=jnp.int32), operations[-1])
-        now = operations == number
+        is_current = operations == number
         num_before = jnp.where(operations == number - 1, ends, 0).sum(dtype=jnp.int32)
         row, result = (
-            jnp.where(now[:, None], rows, 0).sum(axis=0, dtype=jnp.int8)
+            jnp.where(is_current[:, None], rows, 0).sum(axis=0, dtype=jnp.int8)
             for rows in (instance.rows[:-1], instance.rows[1:])
         )
-        return now, written - num_before, row, result
+        return is_current, written - num_before, row, result
 
     # -- host side ---------------------------------------------------------------------------------
 
@@ -528,13 +528,13 @@ class SymbolicManipulation(WritingTask):
         This is the number of the current operation, the sequence that it is applied to, and the
         written part of its result.
         """
-        now, position, row, result = self._writing_place(state.written, params.instance)
+        is_current, position, row, result = self._writing_place(state.written, params.instance)
         puzzle = self.puzzle
         sequences = (
             puzzle.symbols_of(np.asarray(row)),
             puzzle.symbols_of(np.asarray(result))[: int(position)],
         )
-        return int(np.argmax(now)), *sequences
+        return int(np.argmax(is_current)), *sequences
 
     def describe(self, state: WritingState, params: Params) -> str:
         """Show the operation, what it is applied to, and what is written."""
