@@ -332,9 +332,8 @@ class StackPermutation(PuzzleTask[StackState]):
     def observation(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
         """Return the turn and the place of each number, and the wanted number."""
         every = np.arange(self.count)
-        is_place = (
-            params.instance.order == every[:, None] + 1
-        )  # number, place: cheaper than sorting
+        # A table (number, place) is cheaper than sorting.
+        is_place = params.instance.order == every[:, None] + 1
         turn = jnp.where(is_place, every, 0).sum(axis=1)
         inside = (state.stack >> every.astype(np.uint32)) & 1
         top = (state.stack != 0) & (every == self._top(state))

@@ -17,6 +17,7 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.component import named
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.moves.stack_permutation import Instance, operations
@@ -178,12 +179,11 @@ def test_the_task_plays_by_the_same_rules() -> None:
             assert mask[k].tolist() == [pushed[k] < n, bool(stacks[k])]
             assert task.observation_space.contains(np.asarray(observation[k]))
             if fine and out[k] < n:
+                parts = named(task.observation_components(), np.asarray(observation[k]))
                 next_number = orders[k][out[k]]
-                assert np.flatnonzero(observation[k][3 * n : 4 * n]).tolist() == [next_number - 1]
-                assert [v + 1 for v in np.flatnonzero(observation[k][n : 2 * n])] == stacks[k]
-                assert [v + 1 for v in np.flatnonzero(observation[k][2 * n : 3 * n])] == stacks[k][
-                    -1:
-                ]
+                assert np.flatnonzero(parts["wanted"]).tolist() == [next_number - 1]
+                assert [v + 1 for v in np.flatnonzero(parts["inside"])] == stacks[k]
+                assert [v + 1 for v in np.flatnonzero(parts["top"])] == stacks[k][-1:]
             total[k] += expected
             over[k] = terminal[k]
     assert over.all()
