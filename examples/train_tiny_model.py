@@ -101,7 +101,7 @@ def make_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> GPT2LMHeadModel
 def grid_of(row: Row) -> str:
     """Return the prompt: the grid, with `_` for each cell to fill."""
     puzzle, instance = instance_of(row)
-    return str(puzzle.written(puzzle.clue_rows(instance)))
+    return str(puzzle.write_answer(puzzle.clue_rows(instance)))
 
 
 def warm_up(model: Any, tokenizer: Any, rows: Sequence[Row], seed: int, steps: int) -> None:

@@ -19,8 +19,9 @@ from rlbench_suite.puzzle.puzzle import Puzzle
 
 @pytest.fixture
 def compared(request: pytest.FixtureRequest) -> Iterator[Compared]:
-    """To be told of each instance for
-    which a test marked ``engine`` has compared solver and engine.
+    """Yield a function that takes each instance whose solver and engine were compared.
+
+    Tests marked ``engine`` call it.
     """
     marker = request.node.get_closest_marker("engine")
     digests_by_puzzle: dict[tuple[str, float], set[str]] = {}

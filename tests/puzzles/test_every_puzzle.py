@@ -1,5 +1,6 @@
-"""Laws that every puzzle's one-shot form must keep:
-those of `rlbench_suite.puzzle.puzzle`, over all ids and tiers.
+"""Laws that every puzzle's one-shot form must keep, over all ids and tiers.
+
+They are those of `rlbench_suite.puzzle.puzzle`.
 """
 
 from __future__ import annotations
@@ -152,8 +153,9 @@ def test_the_solver_solves_and_the_card_says_so(card: TaskCard, tier: str) -> No
 
 @every_tier
 def test_measured_scores_are_found_again(card: TaskCard, tier: str) -> None:
-    """Measure again on fewer instances of the same seeds:
-    each interval holds, up to the noise of both.
+    """Measure again on fewer instances of the same seeds.
+
+    Each interval holds, up to the noise of both.
     """
     puzzle, measured = puzzle_of(card.id, tier), card.one_shot_scores(tier)
     instances = sample(card.id, tier)
@@ -298,8 +300,9 @@ def test_copying_an_example_pays_no_more_than_a_constant(card: TaskCard, tier: s
 
 
 def test_an_engine_agrees_on_a_thousand_instances(card: TaskCard) -> None:
-    """``pytest -m engine`` counts them; here,
-    that the docs say so and name a file with such a test.
+    """Check that the docs say so and name a file with such a test.
+
+    ``pytest -m engine`` counts the instances.
     """
     docs = (Path(__file__).parents[2] / "docs" / "audits" / "puzzles.md").read_text()
     name = puzzle_of(card.id).name

@@ -1,5 +1,6 @@
-"""The reader of grids against its grammar:
-lines of symbols with single spaces between them, spaces at their ends.
+"""Tests of the reader of grids against its grammar.
+
+A grid has lines of symbols with single spaces between them, and spaces at their ends.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rlbench_suite.puzzle.puzzle import Malformed
 SYMBOLS = "#.a7"
 
 
-def plain(text: str, rows: int, columns: int) -> list[int] | None:
+def read_plainly(text: str, rows: int, columns: int) -> list[int] | None:
     """Read by a regular expression; None if it is no grid."""
     line = " ".join(["[#.a7]"] * columns) + " *"
     if re.fullmatch("\n".join([line] * rows), text) is None:
@@ -36,7 +37,7 @@ def test_grids_are_read_as_the_grammar_says(rows: int, columns: int) -> None:
             at = dice.below(len(text) + 1)
             text[at : at + dice.below(2)] = dice.choice(["", " ", "\n", "#", "7", "b", "\t", "_"])
         written = "".join(text)
-        expected = plain(written, rows, columns)
+        expected = read_plainly(written, rows, columns)
         if expected is None:
             wrong += 1
             with pytest.raises(Malformed):

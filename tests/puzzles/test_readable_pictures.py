@@ -1,5 +1,6 @@
-"""Pictures from which a player who sees nothing else can answer:
-every part of the instance is in them, in room.
+"""Tests of pictures from which a player who sees nothing else can answer.
+
+Every part of the instance is in them and has room.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import pytest
 
 from rlbench_suite.core.registry import card, cards
 from rlbench_suite.envs.puzzles.formulas.clause_picture import (
-    LARGEST,
     MARGIN,
-    PAPER,
+    MAX_LETTER_SIZE,
+    PAPER_COLOUR,
     layout,
     picture_of,
 )
-from rlbench_suite.envs.puzzles.shared.caption import with_caption
+from rlbench_suite.envs.puzzles.shared.caption import add_caption
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.language.rows import puzzle_of
 
@@ -33,7 +34,7 @@ FORMULAS = [
 
 def blank(pixels: np.ndarray) -> bool:
     """Tell whether nothing is drawn."""
-    return bool((pixels == [int(PAPER[k : k + 2], 16) for k in (1, 3, 5)]).all())
+    return bool((pixels == [int(PAPER_COLOUR[k : k + 2], 16) for k in (1, 3, 5)]).all())
 
 
 @pytest.mark.parametrize(
@@ -70,13 +71,13 @@ def test_formulas_of_every_difficulty_have_room_for_letters_that_can_be_read(nam
         task, instance = card(name).build(difficulty=tier), puzzle_of(name, tier).generate(0)
         clauses = max(np.shape(field)[0] for field in instance if np.ndim(field) == 2)
         size, _ = layout(clauses, 3, int(task.difficulty or 0), task.picture_shape[:2])
-        assert 9 <= size <= LARGEST, (name, tier, size)
+        assert 9 <= size <= MAX_LETTER_SIZE, (name, tier, size)
 
 
 def test_long_captions_have_room() -> None:
     picture = np.zeros((200, 200, 3), np.uint8)
     for words in (5, 60, 200):
-        captioned = with_caption(picture, " ".join(["houses"] * words), (220, 620, 3))
+        captioned = add_caption(picture, " ".join(["houses"] * words), (220, 620, 3))
         assert captioned.shape == (220, 620, 3)
         assert (captioned[10:210, :200] == 0).all()
         assert blank(captioned[-4:]), words

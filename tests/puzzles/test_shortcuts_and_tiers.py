@@ -33,8 +33,9 @@ PUZZLES = [card for card in cards().values() if card.puzzle]
 
 
 def test_degrees_do_not_tell_whether_there_is_a_hamiltonian_cycle() -> None:
-    """Both kinds have the same degrees on average;
-    before they were matched, 1.9 and 2.9 vertices had degree two.
+    """Check that both kinds have the same degrees on average.
+
+    Before they were matched, 1.9 and 2.9 vertices had degree two.
     """
     puzzle = puzzle_of("HamiltonianCycle", "easy")
     narrow: tuple[list[int], list[int]] = ([], [])

@@ -1,6 +1,6 @@
 """Pictures of playing cards and of formulas, made of small bitmaps that are written down here.
 
-The tables are NumPy arrays of finished pictures, a word a pixel (:func:`lit`), so that a compiled
+The tables are NumPy arrays of finished pictures, a word a pixel (:func:`as_rgb`). So a compiled
 program only looks up and moves pixels. Everything lies on a green table: cards lie in slots side by
 side, each somewhere within its slot; below them is a strip of paper with the formula, a box for
 each token.
@@ -79,7 +79,7 @@ def _bitmap(rows: str) -> np.ndarray:
     return np.array([[pixel == "#" for pixel in row] for row in rows.split()])
 
 
-def _written(text: str) -> np.ndarray:
+def _text_bitmap(text: str) -> np.ndarray:
     """Return characters side by side, a pixel between them; bool ``(7, 6 n - 1)``."""
     space = np.zeros((7, 1), bool)
     return np.hstack(
@@ -93,24 +93,26 @@ def _card(rank: str, suit: str) -> np.ndarray:
     card[1:-1, 1:-1] = _PAPER
     card[[0, 0, -1, -1], [0, -1, 0, -1]] = _TABLE
     ink = _RED if suit in ("hearts", "diamonds") else _BLACK
-    for top, small in ((4, _written(rank)), (21, _bitmap(_SYMBOLS[suit]))):
+    for top, small in ((4, _text_bitmap(rank)), (21, _bitmap(_SYMBOLS[suit]))):
         large = small.repeat(2, axis=0).repeat(2, axis=1)
         left_edge = (CARD_WIDTH - large.shape[1]) // 2
         card[top : top + large.shape[0], left_edge : left_edge + large.shape[1]][large] = ink
     return card
 
 
-def lit(picture: Any) -> Any:
-    """Split pixels of the tables into red, green and blue on a last axis,
-    uint8; for arrays of NumPy or JAX.
+def as_rgb(picture: Any) -> Any:
+    """Split pixels of the tables into red, green and blue on a last axis, uint8.
+
+    The pixels may be an array of NumPy or of JAX.
     """
     return (picture[..., None] >> np.array([0, 8, 16], np.int32)).astype(np.uint8)
 
 
 @cache
 def cards() -> np.ndarray:
-    """Return every card, int32 ``(53, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY)``:
-    ``4 * rank + suit``, then an empty slot.
+    """Return the pictures of all cards, int32 ``(53, SLOT_HEIGHT + PLAY, SLOT_WIDTH + PLAY)``.
+
+    The index of a card is ``4 * rank + suit``. An empty slot comes last.
 
     The window of a slot's size that begins ``PLAY - down`` from the top and ``PLAY - right`` from
     the left shows the card so far down and to the right.
@@ -122,12 +124,13 @@ def cards() -> np.ndarray:
 
 @cache
 def boxes(tokens: tuple[str, ...]) -> np.ndarray:
-    """Return the boxes of the strip: an empty one, then one for each token;
-    int32 ``(1 + tokens, BOX_HEIGHT, BOX_WIDTH)``.
+    """Return the boxes of the strip, int32 ``(1 + tokens, BOX_HEIGHT, BOX_WIDTH)``.
+
+    An empty box comes first, then one for each token.
     """
     table = np.full((1 + len(tokens), BOX_HEIGHT, BOX_WIDTH), _STRIP)
     for box, token in zip(table[1:], tokens, strict=True):
-        glyphs = _written(token)
+        glyphs = _text_bitmap(token)
         left_edge = (BOX_WIDTH - glyphs.shape[1]) // 2
         box[3:10, left_edge : left_edge + glyphs.shape[1]][glyphs] = _BLACK
     return _INKS[table]

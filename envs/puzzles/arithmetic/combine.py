@@ -40,7 +40,16 @@ from rlbench_suite.puzzle.puzzle import RIGHT, Example, Puzzle, Verdict, wrong
 
 from ..shared.board import CLUE_PAPER, FILLED, INK, Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from .expression import OPERATORS, Tree, combined, in_ascii, operations, read, value_of, written
+from .expression import (
+    OPERATORS,
+    Tree,
+    apply_operator,
+    operations,
+    read,
+    to_ascii,
+    value_of,
+    write_tree,
+)
 
 OPERATIONS = (("+", False), ("*", False), ("-", False), ("-", True), ("/", False), ("/", True))
 """Operators, and whether the second number comes first.
@@ -102,10 +111,11 @@ class CombinePuzzle(Puzzle[Instance]):
         return f"Numbers: {', '.join(map(str, instance.numbers.tolist()))}"
 
     def mend(self, answer: str) -> str:
-        """Write the operators on a line in ASCII,
-        and leave out the value after an equals sign if it is right.
+        """Write the answer on one line with operators in ASCII.
+
+        The value after an equals sign is left out if it is right.
         """
-        text = " ".join(in_ascii(answer).removesuffix(".").split())
+        text = " ".join(to_ascii(answer).removesuffix(".").split())
         expression, equals, value = text.partition("=")
         return (
             expression
@@ -126,14 +136,14 @@ class CombinePuzzle(Puzzle[Instance]):
         for operator, first, second in operations(expression):
             if not self.allows(operator, first, second):
                 return wrong(f"{first} {operator} {second} is not allowed")
-            value = combined(operator, first, second)
+            value = apply_operator(operator, first, second)
         if value != int(instance.target):
             return wrong(f"the value is {value}, not {int(instance.target)}")
         return RIGHT
 
     def solve(self, instance: Instance) -> str:
         """Return the expression of :meth:`tree`."""
-        return written(self.tree(instance), instance.numbers.tolist())
+        return write_tree(self.tree(instance), instance.numbers.tolist())
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the operations of :meth:`tree`, the innermost first."""
@@ -156,10 +166,11 @@ class CombinePuzzle(Puzzle[Instance]):
         return actions
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Return two numbers combined in any way that is allowed,
-        until one is left or the last result is the target.
+        """Combine two numbers at a time at random, in any allowed way.
+
+        This ends when one number is left or the last result is the target.
         """
-        return written(self.combine(instance, dice.choice), instance.numbers.tolist())
+        return write_tree(self.combine(instance, dice.choice), instance.numbers.tolist())
 
     def heuristic(self, instance: Instance) -> str:
         """Always choose the operation with the result nearest to the target."""
@@ -167,13 +178,14 @@ class CombinePuzzle(Puzzle[Instance]):
         nearest = self.combine(
             instance, lambda ways: min(ways, key=lambda result: abs(result.value - target))
         )
-        return written(nearest, instance.numbers.tolist())
+        return write_tree(nearest, instance.numbers.tolist())
 
     def combine(
         self, instance: Instance, choose: Callable[[list[PartialResult]], PartialResult]
     ) -> Tree:
-        """Combine numbers by chosen operations until one is left or,
-        if that is enough, the target is made.
+        """Combine numbers by chosen operations until one is left.
+
+        If not all numbers must be used, this ends as soon as the target is made.
 
         Args:
             instance: numbers and target.
@@ -197,7 +209,7 @@ class CombinePuzzle(Puzzle[Instance]):
             for operator, turned in OPERATIONS:
                 first, second = (terms[j], terms[i]) if turned else (terms[i], terms[j])
                 if self.allows(operator, first.value, second.value):
-                    value = combined(operator, first.value, second.value)
+                    value = apply_operator(operator, first.value, second.value)
                     ways.append(PartialResult(value, (operator, first.tree, second.tree), (i, j)))
         return ways
 
@@ -240,13 +252,15 @@ class CombineTask(PuzzleTask[NumbersState]):
     def normalise(
         self, tops: jax.Array, bottoms: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return quotients of whole numbers as they are kept,
-        with positive denominators, and which of them are allowed.
+        """Return quotients of whole numbers in the form in which the state stores them.
+
+        These are numerators, positive denominators, and which of the quotients are allowed.
         """
 
     def results(self, state: NumbersState) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return the result of each action: numerators,
-        denominators, and whether it is legal, each ``(actions,)``.
+        """Return the result of each action.
+
+        These are numerators, denominators, and whether the action is legal, each ``(actions,)``.
         """
         return computed_once(self._results)(state)
 
@@ -288,15 +302,15 @@ class CombineTask(PuzzleTask[NumbersState]):
         tops, bottoms, legal = self.results(state)
         target = params.instance.target.astype(jnp.int32)
 
-        def scaled(tops: jax.Array, bottoms: jax.Array) -> jax.Array:
+        def scale(tops: jax.Array, bottoms: jax.Array) -> jax.Array:
             top = tops.astype(self.dtype)
             return top / (jnp.abs(top) + (target * bottoms).astype(self.dtype) + (bottoms == 0))
 
         blocks = (
-            scaled(*state),
+            scale(*state),
             state.bottoms > 0,
             target[None].astype(self.dtype) / 1000,
-            jnp.where(legal, scaled(tops, bottoms), 0),
+            jnp.where(legal, scale(tops, bottoms), 0),
             legal & (tops == target * bottoms),
         )
         return jnp.concatenate([block.astype(self.dtype) for block in blocks])
@@ -340,26 +354,29 @@ class CombineTask(PuzzleTask[NumbersState]):
         params: Params,
     ) -> jax.Array:
         """Return 1 for the target."""
-        return (self._reached(next_state, params) & ~self._reached(state, params)).astype(
-            self.dtype
-        )
+        return (
+            self._is_target_reached(next_state, params) & ~self._is_target_reached(state, params)
+        ).astype(self.dtype)
 
     def terminal(self, state: NumbersState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the target is reached or nothing can be combined."""
-        return self._reached(state, params) | (self._numbers_left(state) == 1)
+        return self._is_target_reached(state, params) | (self._numbers_left(state) == 1)
 
     def info(self, state: NumbersState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the target is reached."""
-        return {"success": self._reached(state, params), "left": self._numbers_left(state)}
+        return {
+            "success": self._is_target_reached(state, params),
+            "left": self._numbers_left(state),
+        }
 
     def action_mask(self, state: NumbersState, params: Params) -> jax.Array:
         """Return the operations that the rules allow, bool ``(actions,)``."""
         return self.results(state)[2]
 
-    def _reached(self, state: NumbersState, params: Params) -> jax.Array:
-        there = state.bottoms > 0
+    def _is_target_reached(self, state: NumbersState, params: Params) -> jax.Array:
+        is_number = state.bottoms > 0
         is_target = (
-            there & (state.tops == params.instance.target.astype(jnp.int32) * state.bottoms)
+            is_number & (state.tops == params.instance.target.astype(jnp.int32) * state.bottoms)
         ).any()
         return is_target & ((self._numbers_left(state) == 1) | (not self.puzzle.uses_all))
 

@@ -28,7 +28,7 @@ from .expression import Tree
 BOX = (*range(1, 11), *range(1, 11), 25, 50, 75, 100)
 TARGETS = range(101, 1000)
 MAX_NUMBERS = 6
-LISTED = 3
+MAX_LISTED_NUMBERS = 3
 """Number of numbers up to which every result is listed.
 
 For more numbers, a search begins at the target.
@@ -105,8 +105,8 @@ def shortest(numbers: tuple[int, ...], target: int) -> Tree | None:
     for size in range(2, len(numbers) + 1):
         for indices in combinations(everything, size):
             subset = sum([1 << index for index in indices])
-            if size <= LISTED:
-                results[subset] = _listed(subset, results)
+            if size <= MAX_LISTED_NUMBERS:
+                results[subset] = _list_results(subset, results)
             if (tree := _reach(subset, target, results)) is not None:
                 return tree
     return None
@@ -126,12 +126,12 @@ def _halves(subset: int) -> tuple[tuple[int, int], ...]:
 
 
 @cache
-def _by_size(subset: int) -> tuple[tuple[int, int], ...]:
+def _halves_by_size(subset: int) -> tuple[tuple[int, int], ...]:
     """Return the same ways, the smaller part first."""
     return tuple((a, b) if a.bit_count() <= b.bit_count() else (b, a) for a, b in _halves(subset))
 
 
-def _listed(subset: int, results_of: dict[int, Results]) -> Results:
+def _list_results(subset: int, results_of: dict[int, Results]) -> Results:
     """Return all results that use exactly the numbers of a subset."""
     results: Results = {}
     for half, other_half in _halves(subset):
@@ -153,14 +153,17 @@ def _listed(subset: int, results_of: dict[int, Results]) -> Results:
 
 
 def _reach(subset: int, target: int, results: dict[int, Results]) -> Tree | None:
-    """Find an expression for the target that uses exactly the numbers
-    of a subset; None if there is none.
+    """Find an expression for the target that uses exactly the numbers of a subset.
+
+    The result is None if there is none.
     """
     if subset in results:
         return results[subset].get(target)
-    if subset.bit_count() == LISTED + 1:
-        return _first(subset, target, results) if _reachable(subset, target, results) else None
-    for few, many in _by_size(subset):
+    if subset.bit_count() == MAX_LISTED_NUMBERS + 1:
+        return (
+            _first_way(subset, target, results) if _is_reachable(subset, target, results) else None
+        )
+    for few, many in _halves_by_size(subset):
         for a, tree in results[few].items():
             for b, operator, turned in _partners(a, target):
                 if (partner_tree := _reach(many, b, results)) is not None:
@@ -170,9 +173,9 @@ def _reach(subset: int, target: int, results: dict[int, Results]) -> Tree | None
     return None
 
 
-def _reachable(subset: int, target: int, results: dict[int, Results]) -> bool:
+def _is_reachable(subset: int, target: int, results: dict[int, Results]) -> bool:
     """Return whether one operation on two listed parts of a subset makes the target."""
-    for few, many in _by_size(subset):
+    for few, many in _halves_by_size(subset):
         other_results = results[many]
         for a in results[few]:
             if (
@@ -188,20 +191,21 @@ def _reachable(subset: int, target: int, results: dict[int, Results]) -> bool:
     return False
 
 
-def _first(subset: int, target: int, results: dict[int, Results]) -> Tree | None:
-    """Return the first of those ways, in the order in which :func:`_listed` would meet them."""
+def _first_way(subset: int, target: int, results: dict[int, Results]) -> Tree | None:
+    """Return the first of those ways in the order of :func:`_list_results`."""
     for half, other_half in _halves(subset):
         other_results = results[other_half]
         for a, tree_a in results[half].items():
             if partners := {b for b, _, _ in _partners(a, target) if b in other_results}:
                 b = next(b for b in other_results if b in partners)
-                return _listed(3, {1: {a: tree_a}, 2: {b: other_results[b]}})[target]
+                return _list_results(3, {1: {a: tree_a}, 2: {b: other_results[b]}})[target]
     return None
 
 
 def _partners(a: int, target: int) -> list[tuple[int, str, bool]]:
-    """Return the numbers that make the target with ``a``:
-    number, operator, and whether ``a`` comes second.
+    """Return the numbers that make the target with ``a``.
+
+    Each is a number, the operator, and whether ``a`` comes second.
     """
     partners = [(target + a, "-", True), (target * a, "/", True)]
     if target > a:

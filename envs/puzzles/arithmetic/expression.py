@@ -22,10 +22,8 @@ _LATEX = ((r"\times", "*"), (r"\cdot", "*"), (r"\div", "/"), (r"\left", ""), (r"
 _BINDS = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 
-def in_ascii(text: str) -> str:
-    """Return an expression with the signs of Unicode
-    and the commands of LaTeX replaced by ASCII's operators.
-    """
+def to_ascii(text: str) -> str:
+    """Replace the signs of Unicode and the commands of LaTeX by ASCII's operators."""
     for command, operator in _LATEX:
         text = text.replace(command, operator)
     return text.translate(_ASCII)
@@ -101,19 +99,19 @@ def operations(expression: list[int | str]) -> Iterator[tuple[str, Fraction, Fra
         else:
             second, first = values.pop(), values.pop()
             yield token, first, second
-            values.append(combined(token, first, second))
+            values.append(apply_operator(token, first, second))
 
 
 def value_of(text: str, max_numbers: int) -> Fraction | None:
     """Return the value of an expression of at most ``max_numbers`` numbers; None if it has none."""
     try:
         *_, last = operations(read(text, max_numbers))
-        return combined(*last)
+        return apply_operator(*last)
     except (ValueError, ZeroDivisionError):  # malformed, a number alone, or a division by zero
         return None
 
 
-def combined(operator: str, first: Fraction, second: Fraction) -> Fraction:
+def apply_operator(operator: str, first: Fraction, second: Fraction) -> Fraction:
     """Return the result of one operation."""
     if operator == "+":
         return first + second
@@ -122,12 +120,11 @@ def combined(operator: str, first: Fraction, second: Fraction) -> Fraction:
     return first * second if operator == "*" else first / second
 
 
-def written(tree: Tree, numbers: list[int], *, inner: bool = False) -> str:
+def write_tree(tree: Tree, numbers: list[int], *, inner: bool = False) -> str:
     """Return a tree as text, every operation but the outermost in parentheses."""
     if isinstance(tree, int):
         return str(numbers[tree])
     operator, first, second = tree
-    text = (
-        f"{written(first, numbers, inner=True)} {operator} {written(second, numbers, inner=True)}"
-    )
+    left, right = (write_tree(side, numbers, inner=True) for side in (first, second))
+    text = f"{left} {operator} {right}"
     return f"({text})" if inner else text

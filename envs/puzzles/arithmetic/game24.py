@@ -24,7 +24,11 @@ from rlbench_suite.puzzle.dice import Dice
 from .combine import OPERATIONS, CombinePuzzle, CombineTask, Instance
 from .expression import Tree
 
-TARGET, CARDS, HIGHEST = 24, 4, 13
+TARGET = 24
+CARDS = 4
+"""Number of cards of a hand."""
+MAX_CARD = 13
+"""Number of the highest card, the king."""
 THIRDS = (7.603, 8.925)
 """Difficulties at which the solvable hands fall into thirds."""
 Quotient = tuple[int, int]
@@ -32,8 +36,9 @@ Quotient = tuple[int, int]
 
 
 class Game24Puzzle(CombinePuzzle):
-    """``tier`` is 1 for the third of the hands that are easiest by ``difficulty``,
-    2 for the next, 3 for the last.
+    """Cards whose numbers make 24; ``tier`` chooses a third of the hands by ``difficulty``.
+
+    Tier 1 is the easiest third, 2 the next, 3 the last.
     """
 
     name = "Game24"
@@ -48,7 +53,7 @@ class Game24Puzzle(CombinePuzzle):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw any four cards, sorted."""
-        cards = sorted(dice.between(1, HIGHEST) for _ in range(CARDS))
+        cards = sorted(dice.between(1, MAX_CARD) for _ in range(CARDS))
         return Instance(np.array(cards, np.int16), np.array(TARGET, np.int16))
 
     def admits(self, instance: Instance) -> bool:
@@ -90,8 +95,9 @@ class Game24Puzzle(CombinePuzzle):
 
 @lru_cache(maxsize=2048)
 def chance_of(cards: tuple[int, ...], target: int = TARGET) -> float:
-    """Return the probability that uniformly random legal play ends
-    at the target; the cards are sorted.
+    """Return the probability that uniformly random legal play ends at the target.
+
+    The cards must be sorted.
     """
     return _chance(tuple((card, 1) for card in cards), target)
 
@@ -100,9 +106,15 @@ def _results(a: Quotient, b: Quotient) -> list[Quotient | None]:
     """Return the result of each of ``OPERATIONS`` on two numbers; None for a division by zero."""
     (p, q), (r, s) = a, b
     ps, qr, qs = p * s, q * r, q * s
-    forth = ((ps, qr) if r > 0 else (-ps, -qr)) if r else None
-    back = ((qr, ps) if p > 0 else (-qr, -ps)) if p else None
+    forth, back = _quotient(ps, qr), _quotient(qr, ps)
     return [(ps + qr, qs), (p * r, qs), (ps - qr, qs), (qr - ps, qs), forth, back]
+
+
+def _quotient(top: int, bottom: int) -> Quotient | None:
+    """Return a quotient with a positive denominator; None for a division by zero."""
+    if bottom == 0:
+        return None
+    return (top, bottom) if bottom > 0 else (-top, -bottom)
 
 
 def _chance(numbers: tuple[Quotient, ...], target: int) -> float:
@@ -118,7 +130,7 @@ def _chance(numbers: tuple[Quotient, ...], target: int) -> float:
                 if len(other_numbers) == 1:
                     total += _chance_of_two(other_numbers[0], result, target)
                 else:
-                    total += _chance_of_three((*other_numbers, _reduced(result)), target)
+                    total += _chance_of_three((*other_numbers, _reduce(result)), target)
     return total / ways
 
 
@@ -131,7 +143,7 @@ def _chance_of_three(numbers: tuple[Quotient, ...], target: int) -> float:
     return _chance(numbers, target)
 
 
-def _reduced(number: Quotient) -> Quotient:
+def _reduce(number: Quotient) -> Quotient:
     common = math.gcd(*number)
     return number[0] // common, number[1] // common
 
@@ -152,8 +164,9 @@ def _chance_of_two(a: Quotient, b: Quotient, target: int) -> float:
 
 
 def _solve(numbers: tuple[Quotient, ...], trees: list[Tree], target: int) -> Tree | None:
-    """Find an expression for the target from all these numbers,
-    whose expressions are given; None if there is none.
+    """Find an expression for the target from all numbers whose expressions are given.
+
+    The result is None if there is none.
     """
     if len(numbers) == 1:
         return trees[0] if numbers[0][0] == target * numbers[0][1] else None
@@ -164,7 +177,7 @@ def _solve(numbers: tuple[Quotient, ...], trees: list[Tree], target: int) -> Tre
         ):
             if result is None or (
                 len(other_numbers) == 2
-                and not _chance_of_three((*other_numbers, _reduced(result)), target)
+                and not _chance_of_three((*other_numbers, _reduce(result)), target)
             ):
                 continue
             tree = (operator, trees[j], trees[i]) if turned else (operator, trees[i], trees[j])

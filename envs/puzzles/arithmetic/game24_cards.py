@@ -1,5 +1,4 @@
-"""rlsuite/Game24Cards-v0: see four playing cards
-and write a formula that makes 24 of them, token by token.
+"""rlsuite/Game24Cards-v0: write a formula that makes 24 of four pictured cards, token by token.
 
 An ace counts 1, jack, queen and king 11, 12 and 13; suits do not matter. ``tier`` 1 to 3 is the
 third of the hands that can make 24, as in :mod:`.game24`. Tier 0 has two cards and any whole number
@@ -60,16 +59,16 @@ from .card_pictures import (
     SLOT_HEIGHT,
     SLOT_WIDTH,
     SUITS,
+    as_rgb,
     boxes,
     cards,
-    lit,
 )
 from .combine import Instance
 from .expression import OPERATORS
-from .game24 import CARDS, HIGHEST, TARGET, Game24Puzzle
+from .game24 import CARDS, MAX_CARD, TARGET, Game24Puzzle
 from .running_value import Levels, Quotient
 
-TOKENS = (*map(str, range(1, HIGHEST + 1)), *OPERATORS, "(", ")", "=")
+TOKENS = (*map(str, range(1, MAX_CARD + 1)), *OPERATORS, "(", ")", "=")
 PLUS, OPEN, CLOSE, EQUALS = (TOKENS.index(token) for token in "+()=")
 NUMBERS = tuple(map(str, range(1, TARGET + 1)))
 """All targets, as text."""
@@ -78,7 +77,7 @@ LENGTH = 12
 """
 EASY_CARDS = 2
 _TOKEN = re.compile(r"[0-9]+|\S")
-ENLARGED = 4
+ZOOM = 4
 """Pixels of :meth:`Game24Cards.draw` for one pixel of the observation, along each axis."""
 
 
@@ -98,7 +97,7 @@ class Game24CardsPuzzle(Game24Puzzle):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a hand in any order. Return None for four cards outside the tier."""
-        instance = super().compose(dice) if self.tier else _of_two(dice)
+        instance = super().compose(dice) if self.tier else _two_card_instance(dice)
         if instance is None or (self.tier and not super().admits(instance)):
             return None
         return instance._replace(
@@ -135,9 +134,9 @@ class Game24CardsPuzzle(Game24Puzzle):
         return super().constants() if self.tier else ["6 + 6", "3 * 4", "1 * 12", "13 - 1"]
 
 
-def _of_two(dice: Dice) -> Instance:
+def _two_card_instance(dice: Dice) -> Instance:
     """Return two cards and one of the targets that they can make."""
-    low, high = sorted(dice.between(1, HIGHEST) for _ in range(EASY_CARDS))
+    low, high = sorted(dice.between(1, MAX_CARD) for _ in range(EASY_CARDS))
     quotient, remainder = divmod(high, low)
     targets = {low + high, low * high, high - low, 0 if remainder else quotient} & set(
         range(1, TARGET + 1)
@@ -154,7 +153,7 @@ def card_names(numbers: Sequence[int], suits: Sequence[str]) -> str:
     )
 
 
-def _worth(value: Quotient, params: Params) -> jax.Array:
+def _is_target(value: Quotient, params: Params) -> jax.Array:
     """Return whether a value is the target."""
     top, bottom = value
     return (bottom != 0) & (top == params.instance.target.astype(jnp.int32) * bottom)
@@ -193,12 +192,12 @@ class Game24Cards(PuzzleTask[FormulaState]):
     puzzle_class = Game24CardsPuzzle
     measures: ClassVar[dict[str, str]] = {"unused": "how many cards are not in the formula"}
     picture_shape: ClassVar[tuple[int, int, int]] = (
-        (SLOT_HEIGHT + BOX_HEIGHT) * ENLARGED, (LENGTH + 1) * BOX_WIDTH * ENLARGED, 3
+        (SLOT_HEIGHT + BOX_HEIGHT) * ZOOM, (LENGTH + 1) * BOX_WIDTH * ZOOM, 3
     )  # fmt: skip
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        self.most_pairs = self.puzzle.count - 2
+        self.max_pairs = self.puzzle.count - 2
         self.action_space = spaces.Discrete(len(TOKENS))
         self.in_pixels = card.settings["observation"] == "pixels"
         if self.in_pixels:
@@ -206,7 +205,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
             self.observation_space = spaces.Box(0, 255, shape, np.uint8)
         else:
             worth = 1 + len(OPERATORS) * CARDS
-            num_entries = 1 + CARDS * HIGHEST + LENGTH * len(TOKENS) + 2 * worth
+            num_entries = 1 + CARDS * MAX_CARD + LENGTH * len(TOKENS) + 2 * worth
             self.observation_space = self.box(-1.0, 1.0, (num_entries,))
         self.reward_space = self.box(0.0, 1.0)
 
@@ -222,7 +221,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         numbers = jnp.pad(params.instance.numbers.astype(jnp.int8), (0, CARDS - self.puzzle.count))
         none = jnp.int32(0)
         formula = jnp.zeros(LENGTH, jnp.int8)
-        worth = running_value.nothing()
+        worth = running_value.empty_levels()
         return FormulaState(
             numbers,
             suits,
@@ -241,21 +240,21 @@ class Game24Cards(PuzzleTask[FormulaState]):
         self, state: FormulaState, action: jax.Array, key: jax.Array, params: Params
     ) -> FormulaState:
         """Write a token."""
-        is_number, is_operator = action < HIGHEST, (action >= PLUS) & (action < OPEN)
+        is_number, is_operator = action < MAX_CARD, (action >= PLUS) & (action < OPEN)
         opens, closes = action == OPEN, action == CLOSE
         of_rank = state.unused & (state.numbers == action + 1)
         is_played = of_rank & (jnp.cumsum(of_rank) == 1)  # one of equal cards
         number = (action + 1).astype(jnp.int32), jnp.int32(1)
         levels = state.levels
         cases = (
-            (is_number, running_value.with_value(levels, number)),
-            (is_operator, running_value.with_operator(levels, action - PLUS)),
-            (opens, running_value.opened(levels)),
-            (closes, running_value.closed(levels)),
+            (is_number, running_value.write_value(levels, number)),
+            (is_operator, running_value.write_operator(levels, action - PLUS)),
+            (opens, running_value.open_parenthesis(levels)),
+            (closes, running_value.close_parenthesis(levels)),
         )
-        for case, after in cases:
+        for case, case_levels in cases:
             levels = jax.tree.map(
-                lambda new, old, case=case: jnp.where(case, new, old), after, levels
+                lambda new, old, case=case: jnp.where(case, new, old), case_levels, levels
             )
         token = (action + 1).astype(jnp.int8)
         return state._replace(
@@ -288,7 +287,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
             Component(
                 "cards",
                 "[slot, rank]: which rank lies there and is not used yet, one-hot",
-                shape=(CARDS, HIGHEST),
+                shape=(CARDS, MAX_CARD),
             ),
             Component(
                 "formula", "[place, token]: what is written, one-hot", shape=(LENGTH, len(TOKENS))
@@ -323,11 +322,11 @@ class Game24Cards(PuzzleTask[FormulaState]):
         params: Params,
     ) -> jax.Array:
         """Return 1 for the target."""
-        return (self._success(next_state, params) & ~self._over(state)).astype(self.dtype)
+        return (self._success(next_state, params) & ~self._is_over(state)).astype(self.dtype)
 
     def terminal(self, state: FormulaState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether ``=`` is written."""
-        return self._over(state)
+        return self._is_over(state)
 
     def info(self, state: FormulaState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: ``=`` is written after a formula that is worth the target."""
@@ -339,27 +338,27 @@ class Game24Cards(PuzzleTask[FormulaState]):
     def action_mask(self, state: FormulaState, params: Params) -> jax.Array:
         """Return the tokens that may follow, bool ``(20,)``."""
         cards_left = state.unused.any()
-        ranks = (state.unused & (state.numbers == np.arange(1, HIGHEST + 1)[:, None])).any(axis=1)
-        after_value = ~state.value_due & ~self._over(state)
+        ranks = (state.unused & (state.numbers == np.arange(1, MAX_CARD + 1)[:, None])).any(axis=1)
+        after_value = ~state.value_due & ~self._is_over(state)
         other_tokens = jnp.stack([
-            state.value_due & (state.pairs < self.most_pairs),
+            state.value_due & (state.pairs < self.max_pairs),
             after_value & (state.open > 0),
             after_value & (state.open == 0) & ~cards_left,
         ])  # fmt: skip
         operators = jnp.broadcast_to(after_value & cards_left, len(OPERATORS))
         return jnp.concatenate([ranks & state.value_due, operators, other_tokens])
 
-    def _over(self, state: FormulaState) -> jax.Array:
+    def _is_over(self, state: FormulaState) -> jax.Array:
         return (state.formula == EQUALS + 1).any()
 
     def _success(self, state: FormulaState, params: Params) -> jax.Array:
-        return self._over(state) & _worth(running_value.value_of(state.levels), params)
+        return self._is_over(state) & _is_target(running_value.value_of(state.levels), params)
 
     def _symbols(self, state: FormulaState, params: Params) -> jax.Array:
         """Return the observation in symbols; the top of the file lists its entries."""
         levels, target = state.levels, params.instance.target.astype(jnp.int32)
         lying = jnp.where(state.unused, state.numbers, 0)[:, None] == np.arange(
-            1, HIGHEST + 1, dtype=np.int8
+            1, MAX_CARD + 1, dtype=np.int8
         )
         tokens = state.formula[:, None] == np.arange(1, len(TOKENS) + 1, dtype=np.int8)
         operators = jnp.arange(len(OPERATORS), dtype=jnp.int8)[:, None]
@@ -369,7 +368,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         can_be = (
             state.unused
             & (~state.value_due | (operators == levels.operator[0]))
-            & ~self._over(state)
+            & ~self._is_over(state)
         )
         worth = running_value.value_of(levels)
         tops, bottoms = (jnp.append(every, last) for every, last in zip(more, worth, strict=True))
@@ -383,7 +382,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
             lying,
             tokens,
             jnp.where(is_possible, scaled, 0),
-            is_possible & _worth((tops, bottoms), params),
+            is_possible & _is_target((tops, bottoms), params),
         )
         return jnp.concatenate([block.reshape(-1).astype(self.dtype) for block in blocks])
 
@@ -408,7 +407,7 @@ class Game24Cards(PuzzleTask[FormulaState]):
         goal = jnp.asarray(boxes(NUMBERS))[params.instance.target.astype(jnp.int32)]
         margin = jnp.asarray(table[empty, :SLOT_HEIGHT, :BOX_WIDTH])
         rows = (*slots, margin), (line, ~goal)
-        return lit(jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows]))
+        return as_rgb(jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows]))
 
     # -- host side ---------------------------------------------------------------------------------
 
@@ -443,11 +442,11 @@ class Game24Cards(PuzzleTask[FormulaState]):
         """Say where the token may stand."""
         token = int(action)
         value_due = bool(state.value_due)
-        if token < HIGHEST:
+        if token < MAX_CARD:
             return "no card left has that number" if value_due else "a number cannot follow a value"
         if token == OPEN:
             return (
-                f"a formula has at most {self.most_pairs} pairs of parentheses"
+                f"a formula has at most {self.max_pairs} pairs of parentheses"
                 if value_due
                 else "( cannot follow a value"
             )
@@ -467,4 +466,4 @@ class Game24Cards(PuzzleTask[FormulaState]):
     def draw(self, state: FormulaState, params: Params) -> np.ndarray:
         """Draw the observation in pixels, enlarged."""
         picture = np.asarray(self._picture(*jax.tree.map(jnp.asarray, (state, params))))
-        return picture.repeat(ENLARGED, axis=0).repeat(ENLARGED, axis=1)
+        return picture.repeat(ZOOM, axis=0).repeat(ZOOM, axis=1)

@@ -1,5 +1,6 @@
-"""rlsuite/Geometry-v0: construct points in the plane,
-one from another, and answer a question about the last one exactly.
+"""rlsuite/Geometry-v0: construct points of the plane and answer a question about the last one.
+
+Each point is constructed from earlier ones. Answers are exact.
 
 ``difficulty`` is the number of constructions, 1 to 4. With 1 they are midpoints, centroids,
 parallelograms and similar ones; with 2 also constructions with lines; from 3 on also circumcentres
@@ -33,20 +34,20 @@ from rlbench_suite.puzzle.dice import Dice
 from rlbench_suite.puzzle.puzzle import RIGHT, Example, Malformed, Puzzle, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
-from ..shared.caption import with_caption
+from ..shared.caption import add_caption
 from ..shared.puzzle_task import Params
 from ..shared.writing import WritingState, WritingTask
 from .plane import CONSTRUCTIONS, COORDINATES, QUESTIONS, TURN, Order, Point, mean
 
-FREE = 4
+MAX_GIVEN = 4
 """Most points that can be given; constructed ones are numbered after them."""
 NAMES = "ABCDEFGH"
 NONE = -1
-FARTHEST = 20
+MAX_COORDINATE = 20
 """Largest coordinate of given points, in absolute value."""
-LARGEST = 1000
+MAX_TERM = 1000
 """Largest numerator or denominator of constructed points."""
-LARGEST_ANSWER = 1_000_000
+MAX_ANSWER_TERM = 1_000_000
 _TRIES = 60
 _NUMBER = "(-?[0-9]{1,9})(?:/([0-9]{1,9}))?"
 _FRACTION = re.compile(r"(?<![0-9])\\[dt]?frac\{(-?[0-9]{1,9})\}\{([0-9]{1,9})\}(?![0-9])")
@@ -64,16 +65,15 @@ class Instance(NamedTuple):
     """
 
     points: np.ndarray
-    """int8 ``(FREE, 2)``: x and y of those given; zeros where there are fewer."""
+    """int8 ``(MAX_GIVEN, 2)``: x and y of those given; zeros where there are fewer."""
     steps: np.ndarray
-    """int8 ``(constructions, 5)``: an index of :data:`CONSTRUCTIONS`,
-    and the points it uses, then ``NONE``.
-    """
+    """int8 ``(constructions, 5)``: index of :data:`CONSTRUCTIONS`, points used, then ``NONE``."""
     question: np.ndarray
     """int8 ``(5,)``: an index of :data:`QUESTIONS`, and the points it is about, then ``NONE``."""
     constructed: np.ndarray
-    """int16 ``(constructions, 2, 2)``: numerator and denominator of x and of y of those
-    constructed. Verifier and solver do not read it.
+    """int16 ``(constructions, 2, 2)``: numerator and denominator of each point's x and y.
+
+    These are the constructed points. Neither verifier nor solver reads them.
     """
 
 
@@ -99,32 +99,35 @@ class GeometryPuzzle(Puzzle[Instance]):
 
     def random_point(self, dice: Dice) -> tuple[int, int]:
         """Return a random point to be given."""
-        return dice.between(-FARTHEST, FARTHEST), dice.between(-FARTHEST, FARTHEST)
+        return dice.between(-MAX_COORDINATE, MAX_COORDINATE), dice.between(
+            -MAX_COORDINATE, MAX_COORDINATE
+        )
 
     def suits(self, point: Point) -> bool:
         """Return whether a point may be constructed."""
         return all(
-            abs(value.numerator) <= LARGEST and value.denominator <= LARGEST for value in point
+            abs(value.numerator) <= MAX_TERM and value.denominator <= MAX_TERM for value in point
         )
 
     def kind_of_question(self, dice: Dice) -> int:
-        """Draw a question: coordinates a third of the time,
-        otherwise one of the other kinds with equal chances.
+        """Draw a kind of question: coordinates a third of the time.
+
+        The other kinds have equal chances.
         """
         return dice.between(1, len(QUESTIONS) - 1) if dice.below(3) else COORDINATES
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw random points, constructions and question; each uses what was made before it."""
-        free_points = [self.random_point(dice) for _ in range(FREE)]
+        free_points = [self.random_point(dice) for _ in range(MAX_GIVEN)]
         points: list[Point] = [(Fraction(x), Fraction(y)) for x, y in free_points]
         steps = []
         for _ in range(self.constructions):
             for _ in range(_TRIES):
                 kind = dice.choice(self._kinds)
-                used = self._used(CONSTRUCTIONS[kind].uses, len(points), dice)
+                used = self._sample_points(CONSTRUCTIONS[kind].uses, len(points), dice)
                 point = (
                     CONSTRUCTIONS[kind].construct(*(points[k] for k in used))
-                    if self._apart(points, used)
+                    if self._points_differ(points, used)
                     else None
                 )
                 if point and point not in points and self.suits(point):
@@ -135,32 +138,32 @@ class GeometryPuzzle(Puzzle[Instance]):
             points.append(point)
         for _ in range(_TRIES):
             question_kind = self.kind_of_question(dice)
-            used = self._used(QUESTIONS[question_kind].uses, len(points), dice)
+            used = self._sample_points(QUESTIONS[question_kind].uses, len(points), dice)
             answer = (
                 QUESTIONS[question_kind].answer(*(points[k] for k in used))
-                if self._apart(points, used)
+                if self._points_differ(points, used)
                 else None
             )
             if answer is not None and all(
-                abs(value.numerator) <= LARGEST_ANSWER and value.denominator <= LARGEST_ANSWER
+                abs(value.numerator) <= MAX_ANSWER_TERM and value.denominator <= MAX_ANSWER_TERM
                 for value in _numbers(answer)
             ):
                 constructed = [
                     [[value.numerator, value.denominator] for value in point]
-                    for point in points[FREE:]
+                    for point in points[MAX_GIVEN:]
                 ]
                 return self._instance(free_points, steps, (question_kind, *used), constructed)
         return None
 
     @staticmethod
-    def _used(count: int, points: int, dice: Dice) -> list[int]:
+    def _sample_points(count: int, points: int, dice: Dice) -> list[int]:
         """Draw different points, including the last one if it was constructed."""
-        if points == FREE:
+        if points == MAX_GIVEN:
             return dice.sample(range(points), count)
         return dice.shuffled([*dice.sample(range(points - 1), count - 1), points - 1])
 
     @staticmethod
-    def _apart(points: Sequence[Point], used: Sequence[int]) -> bool:
+    def _points_differ(points: Sequence[Point], used: Sequence[int]) -> bool:
         """Return whether the used points lie in different places."""
         return len({points[k] for k in used}) == len(used)
 
@@ -171,18 +174,19 @@ class GeometryPuzzle(Puzzle[Instance]):
         question: Sequence[int],
         constructed: object,
     ) -> Instance:
-        """Return the instance, with given points in the order in which they are used,
-        and without those that are not.
+        """Return the instance without given points that are not used.
+
+        The other given points are numbered in the order in which they are used.
         """
         lines = [*steps, question]
-        order = list(dict.fromkeys(k for _, *used in lines for k in used if 0 <= k < FREE))
-        number = {k: k for k in range(NONE, FREE + len(steps))} | {
+        order = list(dict.fromkeys(k for _, *used in lines for k in used if 0 <= k < MAX_GIVEN))
+        number = {k: k for k in range(NONE, MAX_GIVEN + len(steps))} | {
             old: new for new, old in enumerate(order)
         }
         renumbered = [
             [kind, *(number[k] for k in used)] + [NONE] * (4 - len(used)) for kind, *used in lines
         ]
-        points = [free_points[k] for k in order] + [(0, 0)] * (FREE - len(order))
+        points = [free_points[k] for k in order] + [(0, 0)] * (MAX_GIVEN - len(order))
         return Instance(
             np.array(points, np.int8),
             np.array(renumbered[:-1], np.int8),
@@ -191,9 +195,10 @@ class GeometryPuzzle(Puzzle[Instance]):
         )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form of the figure under moves and turns, and under reflection unless a
-        construction tells left from right. Points are written by their places, not their names, and
-        in no order where the order does not matter.
+        """Return the least form of the figure under moves and turns.
+
+        Reflections count too unless a construction tells left from right. Points are written by
+        their places, not by their names, and in no order where the order does not matter.
         """
         x, y = instance.points.astype(np.int16).T
         views = [(x, y), (-y, x), (-x, -y), (y, -x)]
@@ -213,16 +218,15 @@ class GeometryPuzzle(Puzzle[Instance]):
         free_points: list[tuple[int, int]],
         lines: list[tuple[int, tuple[Order, ...], list[int]]],
     ) -> bytes:
-        """Write constructions and question by the places
-        of given points relative to the least used point.
-        """
-        leftmost, low = min(free_points[k] for _, _, used in lines for k in used if 0 <= k < FREE)
+        """Write constructions and question by places relative to the least used given point."""
+        leftmost, low = min(
+            free_points[k] for _, _, used in lines for k in used if 0 <= k < MAX_GIVEN
+        )
         points = [(0, x - leftmost, y - low) for x, y in free_points]
         points += [(number, 0, 0) for number in range(1, self.constructions + 1)]
-        form = [
-            (kind, min([points[used[k]] for k in order] for order in orders))
-            for kind, orders, used in lines
-        ]
+        form = []
+        for kind, orders, used in lines:
+            form.append((kind, min([points[used[k]] for k in order] for order in orders)))
         return repr(form).encode()
 
     # -- figures -----------------------------------------------------------------------------------
@@ -231,8 +235,9 @@ class GeometryPuzzle(Puzzle[Instance]):
     def points_of(
         instance: Instance, construct: Callable[[int, list[Point]], Point | None]
     ) -> list[Point]:
-        """Return all points, given and constructed,
-        those by ``construct`` from the construction and the points that it uses.
+        """Return all points, the given ones and then those that ``construct`` makes.
+
+        It makes a point from the index of its construction and the points that this uses.
 
         Raises:
             ValueError: a point does not exist.
@@ -287,7 +292,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         given_points = (f"{NAMES[k]} = ({x}, {y})" for k, (x, y) in enumerate(points))
         constructions_text = (
             (
-                f"{NAMES[FREE + k]} is "
+                f"{NAMES[MAX_GIVEN + k]} is "
                 f"{CONSTRUCTIONS[kind].words.format(*(NAMES[p] for p in those if p != NONE))}."
             )
             for k, (kind, *those) in enumerate(instance.steps[:constructions].tolist())
@@ -298,7 +303,7 @@ class GeometryPuzzle(Puzzle[Instance]):
         ])  # fmt: skip
 
     @staticmethod
-    def written(answer: Point | Fraction) -> str:
+    def write_answer(answer: Point | Fraction) -> str:
         """Write an answer."""
         return f"({answer[0]}, {answer[1]})" if isinstance(answer, tuple) else str(answer)
 
@@ -347,13 +352,14 @@ class GeometryPuzzle(Puzzle[Instance]):
         answer = self.answer_to(instance, self.figure(instance))
         if answer is None:
             raise ValueError("the question has no answer")
-        return self.written(answer)
+        return self.write_answer(answer)
 
     def plan(self, instance: Instance) -> list[int]:
-        """Return the coordinates of the constructed points if all are whole;
-        other figures cannot be played.
+        """Return the coordinates of the constructed points if all of them are whole.
+
+        Other figures cannot be played; for them the plan is empty.
         """
-        coordinates = [value for point in self.figure(instance)[FREE:] for value in point]
+        coordinates = [value for point in self.figure(instance)[MAX_GIVEN:] for value in point]
         return (
             [value.numerator for value in coordinates]
             if all(value.denominator == 1 for value in coordinates)
@@ -363,7 +369,7 @@ class GeometryPuzzle(Puzzle[Instance]):
     def difficulty(self, instance: Instance) -> float:
         """Count the digits of numerators, and of denominators other than 1."""
         points = self.figure(instance)
-        computed = [value for point in points[FREE:] for value in point]
+        computed = [value for point in points[MAX_GIVEN:] for value in point]
         if int(instance.question[0]) != COORDINATES:
             computed += _numbers(self.answer_to(instance, points))
         return float(sum(character.isdigit() for value in computed for character in str(value)))
@@ -376,11 +382,12 @@ class GeometryPuzzle(Puzzle[Instance]):
                 return self.solve(other_figure)
 
     def heuristic(self, instance: Instance) -> str:
-        """Answer as if each construction made the mean of its points;
-        answer 1 if that gives no answer.
+        """Answer as if each construction made the mean of its points.
+
+        The answer is 1 if that gives none.
         """
         answer = self.answer_to(instance, self.points_of(instance, lambda kind, used: mean(*used)))
-        return "1" if answer is None else self.written(answer)
+        return "1" if answer is None else self.write_answer(answer)
 
     def constants(self) -> Sequence[str]:
         """Return the origin, and small numbers."""
@@ -390,7 +397,7 @@ class GeometryPuzzle(Puzzle[Instance]):
 def _num_given(instance: Instance) -> int:
     """Return how many points are given."""
     used = np.concatenate([instance.steps[:, 1:].ravel(), instance.question[1:]])
-    return 1 + int(used[used < FREE].max())
+    return 1 + int(used[used < MAX_GIVEN].max())
 
 
 def _numbers(answer: Point | Fraction | None) -> list[Fraction]:
@@ -447,16 +454,19 @@ class Geometry(WritingTask):
 
     def next_token(self, written: jax.Array, instance: Instance) -> jax.Array:
         """Return the coordinate that is due."""
-        here = np.arange(2 * self.puzzle.constructions) == written
-        return jnp.where(here, instance.constructed[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
+        is_due = np.arange(2 * self.puzzle.constructions) == written
+        return jnp.where(is_due, instance.constructed[..., 0].reshape(-1), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
-        """Return the construction, the points it uses, x,
-        whether y is due, and the number of the construction.
+        """Return the facts that are observed about the coordinate to write next.
+
+        These are the construction, the points it uses, its x, whether y is due, and its number.
         """
         puzzle = self.puzzle
-        now = np.arange(puzzle.constructions) == jnp.minimum(written // 2, puzzle.constructions - 1)
-        kind, *used = jnp.where(now[:, None], instance.steps, 0).sum(axis=0, dtype=jnp.int8)
+        is_current = np.arange(puzzle.constructions) == jnp.minimum(
+            written // 2, puzzle.constructions - 1
+        )
+        kind, *used = jnp.where(is_current[:, None], instance.steps, 0).sum(axis=0, dtype=jnp.int8)
         constructed = instance.constructed[..., 0].astype(jnp.int8)
         points = jnp.concatenate([instance.points, constructed])
         is_used = jnp.stack(used)[:, None] == np.arange(len(points), dtype=np.int8)
@@ -465,7 +475,7 @@ class Geometry(WritingTask):
         )  # 0 for none
         y_is_due = written % 2 == 1
         coordinates_used = jnp.where(y_is_due, coordinates_used[:, ::-1], coordinates_used)
-        x = jnp.where(now & y_is_due, constructed[:, 0] + np.int8(1), 0).sum(dtype=jnp.int8)
+        x = jnp.where(is_current & y_is_due, constructed[:, 0] + np.int8(1), 0).sum(dtype=jnp.int8)
         coordinates = np.arange(1, puzzle.side + 1, dtype=np.int8)
         return (
             kind == np.arange(len(CONSTRUCTIONS), dtype=np.int8),
@@ -473,7 +483,7 @@ class Geometry(WritingTask):
             coordinates_used / self.puzzle.side,
             x == coordinates,
             y_is_due,
-            now,
+            is_current,
         )
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -525,20 +535,21 @@ class Geometry(WritingTask):
         instance, num_constructed, half = self._progress(state, params)
         lines = [self.puzzle.words(instance, num_constructed + 1)]
         constructed = instance.constructed[:num_constructed, :, 0].tolist()
-        lines += [f"{NAMES[FREE + k]} = ({x}, {y})" for k, (x, y) in enumerate(constructed)]
+        lines += [f"{NAMES[MAX_GIVEN + k]} = ({x}, {y})" for k, (x, y) in enumerate(constructed)]
         next_coordinate = (
             (
-                f"y of {NAMES[FREE + num_constructed]}; its x is "
+                f"y of {NAMES[MAX_GIVEN + num_constructed]}; its x is "
                 f"{int(instance.constructed[num_constructed, 0, 0])}"
             )
             if half
-            else f"x of {NAMES[FREE + num_constructed]}"
+            else f"x of {NAMES[MAX_GIVEN + num_constructed]}"
         )
         return "\n".join([*lines, f"Next is {next_coordinate}."])
 
     def _progress(self, state: WritingState, params: Params) -> tuple[Instance, int, bool]:
-        """Return the instance, how many points are constructed (at most all but one),
-        and whether x of the next is written.
+        """Return the instance, the number of points constructed, and whether the next x is written.
+
+        The number of points is at most all but one.
         """
         instance = Instance(*map(np.asarray, params.instance))
         written = int(state.written)
@@ -564,6 +575,6 @@ class Geometry(WritingTask):
             board.line(0.5, line + 0.5, side - 0.5, line + 0.5, "#b8bec7", 1)
         given_points = instance.points[: _num_given(instance)].tolist()
         constructed = instance.constructed[: int(state.written) // 2, :, 0].tolist()
-        for k, (x, y) in [*enumerate(given_points), *enumerate(constructed, FREE)]:
-            board.text(side - 1 - y, x, NAMES[k], FILLED if k >= FREE else INK, 0.8)
-        return with_caption(board.picture(), self.describe(state, params), self.picture_shape)
+        for k, (x, y) in [*enumerate(given_points), *enumerate(constructed, MAX_GIVEN)]:
+            board.text(side - 1 - y, x, NAMES[k], FILLED if k >= MAX_GIVEN else INK, 0.8)
+        return add_caption(board.picture(), self.describe(state, params), self.picture_shape)

@@ -1,5 +1,4 @@
-"""rlsuite/MagicSquare-v0: complete a square of the numbers 1
-to n * n so that all lines have one sum.
+"""rlsuite/MagicSquare-v0: complete a square of the numbers 1 to n * n so that all lines sum alike.
 
 ``difficulty`` is the side n. Any completion is right; there is at least one. See
 :mod:`..shared.grid_filling` for actions, observations and rewards; the mask forbids a number that
@@ -33,9 +32,10 @@ from ..shared.symmetry import smallest_form
 
 TO_FILL = {3: (4, 7), 4: (10, 10), 5: (14, 14)}
 """Least and greatest number of cells to fill, by side."""
-PATIENCE = 250
-"""Numbers that the search for a full square tries before it gives up:
-most squares are found after few.
+MAX_TRIED_NUMBERS = 250
+"""Numbers that the search for a full square tries before it gives up.
+
+The search finds most squares after few numbers.
 """
 ROUNDS = {3: 1, 4: 1, 5: 4}
 """Number of times that cells are emptied, by side."""
@@ -76,18 +76,19 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
 
         Return None if the search for one takes too long.
         """
-        full = self._regular(dice) if self.rows == 5 else [0] * self.fillable
+        full = self._regular_square(dice) if self.rows == 5 else [0] * self.fillable
         for _ in range(ROUNDS[self.rows]):
-            full = next(_Search(self, full, dice, PATIENCE).completions(), full)
+            full = next(_Search(self, full, dice, MAX_TRIED_NUMBERS).completions(), full)
             if not all(full):
                 return None
             emptied = dice.sample(range(self.fillable), dice.between(*TO_FILL[self.rows]))
             full = [0 if cell in emptied else value for cell, value in enumerate(full)]
         return Instance(np.array(full, np.int8))
 
-    def _regular(self, dice: Dice) -> list[int]:
-        """Return two orthogonal Latin squares,
-        made of knight's moves, as the digits of the numbers.
+    def _regular_square(self, dice: Dice) -> list[int]:
+        """Return a full square whose digits in base ``side`` are two orthogonal Latin squares.
+
+        Both Latin squares are made of knight's moves.
         """
         side = self.rows
         high, low = dice.shuffled(range(side)), dice.shuffled(range(side))
@@ -95,8 +96,9 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
         return [side * high[(r + 2 * c) % side] + low[(2 * r + c) % side] + 1 for r, c in cells]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the forms that :func:`magic_symmetries` give,
-        with numbers counted from below and from above.
+        """Return the least of the forms that :func:`magic_symmetries` gives.
+
+        Numbers are counted from below and from above.
         """
         cells = instance.givens.tolist()
         turned = [self.fillable + 1 - value if value else 0 for value in cells]
@@ -146,7 +148,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
             f"diagonals add up to {self.sum}."
         )
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name a repeated number, or the first line with another sum."""
         cells = [value for row in grid for value in row]
         if len(set(cells)) < len(cells):
@@ -187,7 +189,7 @@ class MagicSquarePuzzle(GridPuzzle[Instance]):
             cell = next(i for i in forced[0] if cells[i] == 0)
             cells[cell] = min(max(self.sum - sum(cells[i] for i in forced[0]), 1), self.fillable)
         unused = iter(sorted(set(range(1, self.fillable + 1)).difference(cells)))
-        return self.written(self.as_rows([value or next(unused) for value in cells]))
+        return self.write_answer(self.as_rows([value or next(unused) for value in cells]))
 
 
 class _Search:
@@ -220,7 +222,7 @@ class _Search:
 
     def completions(self) -> Iterator[list[int]]:
         """Return every completion, as a list of its own."""
-        next_cell = self._next()
+        next_cell = self._next_cell()
         if next_cell is None:
             if not any(self._sums_left):
                 yield list(self._cells)
@@ -242,9 +244,10 @@ class _Search:
             self._sums_left[k] -= sign * number
             self._gaps[k] -= sign
 
-    def _next(self) -> tuple[int, int] | None:
-        """Return the empty cell that the fewest numbers fit,
-        and these numbers as bits; None if no cell is empty.
+    def _next_cell(self) -> tuple[int, int] | None:
+        """Return the empty cell that the fewest numbers fit, and these numbers as bits.
+
+        The result is None if no cell is empty.
         """
         best, fewest = None, 999
         highest = self._free.bit_length() - 1
@@ -275,9 +278,10 @@ def _lines(side: int) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def magic_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
-    """Return the moves of cells that keep every magic square magic: rows and columns alike
-    reordered so that opposite ones stay opposite, one of the two reversed or not, and
-    transposition. For each cell, the one that goes there.
+    """Return the moves of cells that keep every magic square magic.
+
+    They reorder rows and columns alike so that opposite ones stay opposite, reverse one of the two
+    or not, and transpose or not. Each move holds, for each cell, the cell that goes there.
     """
     board = np.arange(side * side).reshape(side, side)
     alike = [
@@ -301,7 +305,7 @@ class MagicSquare(CellFillTask):
         self.side = self.puzzle.rows
         self.numbers = np.arange(1, self.cells + 1, dtype=np.int16)
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow unused numbers that leave every line a way to the sum."""
         side = self.side
         grid = cells.astype(jnp.int16).reshape(side, side)
@@ -311,22 +315,23 @@ class MagicSquare(CellFillTask):
         high = jnp.minimum(high[:, None], highs[None, :])
         for on in (np.eye(side, dtype=bool), np.eye(side, dtype=bool)[::-1]):
             diagonal = jnp.where(on, grid, np.int16(0)).sum(dtype=jnp.int16)
-            least_here, most_here = self._bounds(diagonal, ((grid == 0) & on).sum(dtype=jnp.int16))
-            low = jnp.where(on, jnp.maximum(low, least_here), low)
-            high = jnp.where(on, jnp.minimum(high, most_here), high)
+            min_number, max_number = self._bounds(diagonal, ((grid == 0) & on).sum(dtype=jnp.int16))
+            low = jnp.where(on, jnp.maximum(low, min_number), low)
+            high = jnp.where(on, jnp.minimum(high, max_number), high)
         used = (grid.reshape(-1, 1) == self.numbers).any(0)
         return (low.reshape(-1, 1) <= self.numbers) & (high.reshape(-1, 1) >= self.numbers) & ~used
 
     def _bounds(self, line_sums: jax.Array, gaps: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the least and the greatest number that may be added
-        to lines that hold a sum and have gaps.
+        """Return the least and the greatest number that may be added to each line.
+
+        Lines have sums so far, and numbers of gaps.
         """
         sums_left = np.int16(self.puzzle.sum) - line_sums.astype(jnp.int16)
         return jnp.where(gaps == 1, sums_left, np.int16(1)), jnp.where(
             gaps == 1, sums_left, sums_left - 1
         )
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every number is there and every line has the sum."""
         grid = cells.astype(jnp.int16).reshape(self.side, self.side)
         sums = [grid.sum(0), grid.sum(1), jnp.trace(grid)[None], jnp.trace(grid[::-1])[None]]

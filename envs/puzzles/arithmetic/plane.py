@@ -1,5 +1,4 @@
-"""Points of the plane with fractions as coordinates:
-constructions of points from others, and questions about points.
+"""Constructions of points in the plane, with fractions as coordinates, and questions about points.
 
 Nothing is rounded. Constructions and questions carry their own words for prompts.
 """
@@ -28,17 +27,17 @@ def _cross(p: Point, q: Point) -> Fraction:
     return p[0] * q[1] - p[1] * q[0]
 
 
-def _along(p: Point, direction: Point, share: Fraction) -> Point:
+def _point_along(p: Point, direction: Point, share: Fraction) -> Point:
     return p[0] + share * direction[0], p[1] + share * direction[1]
 
 
-def _squared(p: Point, q: Point) -> Fraction:
+def _squared_distance(p: Point, q: Point) -> Fraction:
     """Return the square of a distance."""
-    apart = _minus(p, q)
-    return _dot(apart, apart)
+    difference = _minus(p, q)
+    return _dot(difference, difference)
 
 
-def _doubled(p: Point, q: Point, r: Point) -> Fraction:
+def _doubled_area(p: Point, q: Point, r: Point) -> Fraction:
     """Return twice the area of a triangle, negative if its corners run clockwise."""
     return _cross(_minus(q, p), _minus(r, p))
 
@@ -54,24 +53,24 @@ def mean(*points: Point) -> Point:
 
 
 def _centroid(p: Point, q: Point, r: Point) -> Point | None:
-    return mean(p, q, r) if _doubled(p, q, r) else None
+    return mean(p, q, r) if _doubled_area(p, q, r) else None
 
 
 def _point_reflection(p: Point, q: Point) -> Point:
     return 2 * q[0] - p[0], 2 * q[1] - p[1]
 
 
-def _fourth(p: Point, q: Point, r: Point) -> Point | None:
-    return (p[0] + r[0] - q[0], p[1] + r[1] - q[1]) if _doubled(p, q, r) else None
+def _fourth_corner(p: Point, q: Point, r: Point) -> Point | None:
+    return (p[0] + r[0] - q[0], p[1] + r[1] - q[1]) if _doubled_area(p, q, r) else None
 
 
-def _turned(p: Point, q: Point) -> Point:
+def _turn_point(p: Point, q: Point) -> Point:
     return q[0] - (p[1] - q[1]), q[1] + (p[0] - q[0])
 
 
 def _foot(p: Point, q: Point, r: Point) -> Point:
     line = _minus(r, q)
-    return _along(q, line, _dot(_minus(p, q), line) / _dot(line, line))
+    return _point_along(q, line, _dot(_minus(p, q), line) / _dot(line, line))
 
 
 def _line_reflection(p: Point, q: Point, r: Point) -> Point:
@@ -82,11 +81,11 @@ def _intersection(p: Point, q: Point, r: Point, s: Point) -> Point | None:
     first, second = _minus(q, p), _minus(s, r)
     if not (sine := _cross(first, second)):
         return None
-    return _along(p, first, _cross(_minus(r, p), second) / sine)
+    return _point_along(p, first, _cross(_minus(r, p), second) / sine)
 
 
 def _circumcentre(p: Point, q: Point, r: Point) -> Point | None:
-    if not (doubled := _doubled(p, q, r)):
+    if not (doubled := _doubled_area(p, q, r)):
         return None
     b, c = _minus(q, p), _minus(r, p)
     bb, cc = _dot(b, b), _dot(c, c)
@@ -96,8 +95,9 @@ def _circumcentre(p: Point, q: Point, r: Point) -> Point | None:
 
 
 def _orthocentre(p: Point, q: Point, r: Point) -> Point | None:
-    """Return the orthocentre, by Euler's line:
-    it is three times as far from the circumcentre as the centroid is.
+    """Return the orthocentre of a triangle by Euler's line.
+
+    It is three times as far from the circumcentre as the centroid is.
     """
     centre = _circumcentre(p, q, r)
     return centre and (p[0] + q[0] + r[0] - 2 * centre[0], p[1] + q[1] + r[1] - 2 * centre[1])
@@ -140,9 +140,9 @@ CONSTRUCTIONS = (
         "the fourth corner of the parallelogram whose other corners are, in order, {0}, {1}, {2}",
         OUTER_TWO,
         1,
-        _fourth,
+        _fourth_corner,
     ),
-    Construction("{0} rotated by 90 degrees counterclockwise about {1}", ((0, 1),), 1, _turned),
+    Construction("{0} rotated by 90 degrees counterclockwise about {1}", ((0, 1),), 1, _turn_point),
     Construction("the foot of the perpendicular from {0} to the line {1}{2}", LAST_TWO, 2, _foot),
     Construction("the reflection of {0} in the line {1}{2}", LAST_TWO, 2, _line_reflection),
     Construction("the intersection of the lines {0}{1} and {2}{3}", LINES, 2, _intersection),
@@ -165,18 +165,18 @@ def _tangent_of_angle(p: Point, q: Point, r: Point) -> Fraction | None:
 
 
 def _squared_tangent(p: Point, q: Point, r: Point) -> Fraction | None:
-    square = _squared(p, q) - _squared(q, r)
+    square = _squared_distance(p, q) - _squared_distance(q, r)
     return square if square > 0 else None
 
 
 def _squared_circumradius(p: Point, q: Point, r: Point) -> Fraction | None:
     centre = _circumcentre(p, q, r)
-    return centre and _squared(centre, p)
+    return centre and _squared_distance(centre, p)
 
 
 def _points_inside(p: Point, q: Point, r: Point) -> Fraction | None:
     """Count the lattice points inside a triangle, by Pick's theorem."""
-    if not (doubled := _doubled(p, q, r)) or any(
+    if not (doubled := _doubled_area(p, q, r)) or any(
         value.denominator > 1 for point in (p, q, r) for value in point
     ):
         return None
@@ -186,7 +186,12 @@ def _points_inside(p: Point, q: Point, r: Point) -> Fraction | None:
 
 
 def _convex_area(p: Point, q: Point, r: Point, s: Point) -> Fraction | None:
-    corners = [_doubled(p, q, r), _doubled(q, r, s), _doubled(r, s, p), _doubled(s, p, q)]
+    corners = [
+        _doubled_area(p, q, r),
+        _doubled_area(q, r, s),
+        _doubled_area(r, s, p),
+        _doubled_area(s, p, q),
+    ]
     if not (all(corner > 0 for corner in corners) or all(corner < 0 for corner in corners)):
         return None
     return abs(corners[0] + corners[2]) / 2
@@ -208,16 +213,16 @@ class Question(NamedTuple):
 
 QUESTIONS = (
     Question("What are the coordinates of {0}?", ((0,),), lambda p: p),
-    Question("What is the square of the distance between {0} and {1}?", PAIR, _squared),
+    Question("What is the square of the distance between {0} and {1}?", PAIR, _squared_distance),
     Question(
         "What is the area of triangle {0}{1}{2}?",
         ALL,
-        lambda p, q, r: abs(_doubled(p, q, r)) / 2 or None,
+        lambda p, q, r: abs(_doubled_area(p, q, r)) / 2 or None,
     ),
     Question(
         "What is the square of the distance of {0} from the line {1}{2}?",
         LAST_TWO,
-        lambda p, q, r: _doubled(p, q, r) ** 2 / _squared(q, r) or None,
+        lambda p, q, r: _doubled_area(p, q, r) ** 2 / _squared_distance(q, r) or None,
     ),
     Question(
         "What is the tangent of the angle at {1} in triangle {0}{1}{2}?",

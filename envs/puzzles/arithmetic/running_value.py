@@ -1,5 +1,6 @@
-"""The value of a formula that is written from left to right,
-kept up to date with every token; exact, and compiled.
+"""The value of a formula that is written from left to right, kept up to date with every token.
+
+The value is exact, and its computation is compiled.
 
 Each open parenthesis is a level, and so is the formula outside all of them. A level is a finished
 sum, a term that still grows by ``*`` and ``/``, and an operator that waits for the next value.
@@ -26,8 +27,9 @@ Quotient = tuple[jax.Array, jax.Array]
 
 
 class Levels(NamedTuple):
-    """Levels on axis 0, the innermost first;
-    levels that are not open yet are like one that has just begun.
+    """Levels on axis 0, the innermost first.
+
+    Levels that are not open yet are equal to a level that has just begun.
     """
 
     sum_top: jax.Array
@@ -39,52 +41,60 @@ class Levels(NamedTuple):
     """int8: index in :data:`.expression.OPERATORS` of the operator that waits for a value."""
 
 
-def nothing() -> Levels:
+def empty_levels() -> Levels:
     """Return the levels before the first token: every level is 0 + 0 + the next value."""
     zeros, unit = jnp.zeros(LEVELS, jnp.int32), jnp.ones(LEVELS, jnp.int32)
     return Levels(zeros, unit, zeros, unit, jnp.zeros(LEVELS, jnp.int8))
 
 
-def with_value(levels: Levels, value: Quotient) -> Levels:
+def write_value(levels: Levels, value: Quotient) -> Levels:
     """Write a number at the innermost level."""
-    inner = _extended(_level(levels, 0), value)
+    inner = _extend_level(_level(levels, 0), value)
     return Levels(
         *(jnp.concatenate([new[None], old[1:]]) for new, old in zip(inner, levels, strict=True))
     )
 
 
-def with_operator(levels: Levels, operator: jax.Array) -> Levels:
+def write_operator(levels: Levels, operator: jax.Array) -> Levels:
     """Write an operator."""
     return levels._replace(
         operator=jnp.where(np.arange(LEVELS) == 0, operator.astype(jnp.int8), levels.operator)
     )
 
 
-def opened(levels: Levels) -> Levels:
+def open_parenthesis(levels: Levels) -> Levels:
     """Write an opening parenthesis."""
     return Levels(
-        *(jnp.concatenate([new[:1], old[:-1]]) for new, old in zip(nothing(), levels, strict=True))
+        *(
+            jnp.concatenate([new[:1], old[:-1]])
+            for new, old in zip(empty_levels(), levels, strict=True)
+        )
     )
 
 
-def closed(levels: Levels) -> Levels:
+def close_parenthesis(levels: Levels) -> Levels:
     """Write a closing parenthesis: the innermost level becomes a value of the next."""
     outer = Levels(
-        *(jnp.concatenate([old[1:], new[:1]]) for new, old in zip(nothing(), levels, strict=True))
+        *(
+            jnp.concatenate([old[1:], new[:1]])
+            for new, old in zip(empty_levels(), levels, strict=True)
+        )
     )
-    return with_value(outer, _value(_level(levels, 0)))
+    return write_value(outer, _value(_level(levels, 0)))
 
 
 def value_of(levels: Levels) -> Quotient:
-    """Return the value of the formula so far,
-    as if every open parenthesis were closed; a waiting operator does not count.
+    """Return the value of the formula so far, as if every open parenthesis were closed.
+
+    An operator that still waits for its value does not count.
     """
-    return _outward(_value(_level(levels, 0)), levels)
+    return _outermost_value(_value(_level(levels, 0)), levels)
 
 
 def value_with(levels: Levels, operator: jax.Array, value: Quotient) -> Quotient:
-    """Return the value after one more operator and number,
-    as if every open parenthesis were closed.
+    """Return the value after one more operator and number.
+
+    Every open parenthesis counts as closed.
 
     Args:
         levels: what has been written.
@@ -93,7 +103,7 @@ def value_with(levels: Levels, operator: jax.Array, value: Quotient) -> Quotient
         value: the number.
     """
     inner = _level(levels, 0)._replace(operator=operator)
-    return _outward(_value(_extended(inner, value)), levels)
+    return _outermost_value(_value(_extend_level(inner, value)), levels)
 
 
 def _level(levels: Levels, number: int) -> Levels:
@@ -107,7 +117,7 @@ def _value(level: Levels) -> Quotient:
     return top, level.sum_bottom * level.term_bottom
 
 
-def _extended(level: Levels, value: Quotient) -> Levels:
+def _extend_level(level: Levels, value: Quotient) -> Levels:
     """Put a value into a level: it is a new term, or a factor of the last."""
     top, bottom = value
     factor = level.operator >= TIMES
@@ -127,11 +137,11 @@ def _extended(level: Levels, value: Quotient) -> Levels:
     )
 
 
-def _outward(value: Quotient, levels: Levels) -> Quotient:
+def _outermost_value(value: Quotient, levels: Levels) -> Quotient:
     """Return the value of the outermost level.
 
     Each level except the innermost takes the value of the one inside it.
     """
     for number in range(1, LEVELS):
-        value = _value(_extended(_level(levels, number), value))
+        value = _value(_extend_level(_level(levels, number), value))
     return value

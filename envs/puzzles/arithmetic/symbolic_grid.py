@@ -1,5 +1,4 @@
-"""rlsuite/SymbolicGrid-v0: letters in a grid stand for digits;
-find them by the sums of rows and columns.
+"""rlsuite/SymbolicGrid-v0: find the digits of letters in a grid by the sums of rows and columns.
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution, as a comparison of all
 assignments of digits shows: a sum is hidden only if no other assignment keeps the sums that remain.
@@ -14,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from functools import cache, reduce
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -69,8 +68,9 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         self.names = "ABCDEF"[: self.columns]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw letters and digits at random,
-        then hide sums in random order as long as there is one solution.
+        """Draw letters and digits at random, then hide sums while there is one solution.
+
+        Sums are hidden in random order.
 
         Return None if a letter is missing, if there are several solutions from the beginning, or if
         too few sums can be hidden.
@@ -107,16 +107,15 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the sums that are shown as equations, in order,
-        under the least of all namings of the letters.
-        """
+        """Return the shown sums as equations, in order, under the least naming of the letters."""
         lines = zip(self._weights(instance.letters.tolist()), instance.sums.tolist(), strict=True)
         equations = [(weights, total) for weights, total in lines if total]
-        forms = (
-            sorted([*(weights[i] for i in order), total] for weights, total in equations)
-            for order in permutations(range(self.columns))
-        )
-        return smallest_form([number for equation in form for number in equation] for form in forms)
+
+        def renamed_equations(order: Sequence[int]) -> list[list[int]]:
+            return sorted([*(weights[i] for i in order), total] for weights, total in equations)
+
+        orders = permutations(range(self.columns))
+        return smallest_form(list(chain(*renamed_equations(order))) for order in orders)
 
     def rules(self) -> str:
         """State the rules."""
@@ -153,7 +152,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
             )
         ]
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name a digit that two letters share, or the first wrong sum."""
         digits = grid[0]
         if len(set(digits)) < len(digits):
@@ -183,9 +182,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Give each letter the free digit nearest to the mean
-        of its cells' shares in their sums.
-        """
+        """Give each letter the free digit nearest to the mean share of its cells in their sums."""
         shares: list[list[float]] = [[] for _ in self.names]
         for k, total in enumerate(instance.sums.tolist()):
             row = instance.letters.reshape(self.side, self.side)
@@ -199,7 +196,7 @@ class SymbolicGridPuzzle(GridPuzzle[Instance]):
             digits.append(
                 min((d for d in range(1, 10) if d not in digits), key=lambda d: (abs(d - mean), d))
             )
-        return self.written([digits])
+        return self.write_answer([digits])
 
     def _weights(self, letters: list[int]) -> list[list[int]]:
         """Count how often each letter stands in each row, then in each column."""
@@ -324,7 +321,7 @@ class SymbolicGrid(FillTask):
                 free.append(reduce(operator.and_, conditions))
         return unpack_bits(free, 1)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether the digits differ and every shown sum is right."""
         conditions = [
             cells[letter] != cells[other_letter]
@@ -341,20 +338,18 @@ class SymbolicGrid(FillTask):
         side = self.side
         grid = np.arange(side**2).reshape(side, side)
 
-        def counted(letters: jax.Array) -> list[list[jax.Array]]:
+        def count_letters(letters: jax.Array) -> list[list[jax.Array]]:
             one_hot = [
                 [(letters[i] == letter).astype(jnp.int8) for letter in range(self.cells)]
                 for i in range(side**2)
             ]
-            return [
-                [
-                    reduce(operator.add, column)
-                    for column in zip(*(one_hot[i] for i in line), strict=True)
-                ]
-                for line in (*grid, *grid.T)
-            ]
+            counts = []
+            for line in (*grid, *grid.T):
+                cells_by_letter = zip(*(one_hot[i] for i in line), strict=True)
+                counts.append([reduce(operator.add, cells) for cells in cells_by_letter])
+            return counts
 
-        return computed_once(counted)(instance.letters)
+        return computed_once(count_letters)(instance.letters)
 
     @staticmethod
     def _total(letters: list[jax.Array], cells: jax.Array) -> jax.Array:
@@ -362,9 +357,7 @@ class SymbolicGrid(FillTask):
         return reduce(operator.add, (count * cells[letter] for letter, count in enumerate(letters)))
 
     def draw(self, state: Any, params: Any) -> np.ndarray:
-        """Draw the grid of letters with its sums;
-        digits stand instead of the letters that have one.
-        """
+        """Draw the grid with its sums, and digits instead of letters that have one."""
         board = Board(self.side, self.side, self.picture_shape)
         digits, sums = np.asarray(state.cells).tolist(), np.asarray(params.instance.sums).tolist()
         for cell, letter in enumerate(np.asarray(params.instance.letters).tolist()):

@@ -1,5 +1,6 @@
-"""Formulas as pictures that can be read without the text:
-every clause is written out, coloured by what is true.
+"""Pictures of formulas that can be read without the text.
+
+Every clause is written out, coloured by what is true.
 """
 
 from __future__ import annotations
@@ -13,10 +14,18 @@ from PIL import Image, ImageDraw, ImageFont
 
 from .dimacs import Clause
 
-PAPER, RULE, TRUE, FALSE, FREE = "#ffffff", "#d5dae1", "#0072b2", "#7a8699", "#b36b00"
-ALARM, UNSATISFIED = "#f7d9c4", "#b04300"
-MARGIN, LARGEST = 12, 18
-"""Margin in pixels, and the largest size of letters."""
+PAPER_COLOUR = "#ffffff"
+OUTLINE_COLOUR = "#d5dae1"
+TRUE_COLOUR = "#0072b2"
+FALSE_COLOUR = "#7a8699"
+FREE_COLOUR = "#b36b00"
+"""Colour of variables without a value."""
+UNSATISFIED_PAPER_COLOUR = "#f7d9c4"
+UNSATISFIED_COLOUR = "#b04300"
+MARGIN = 12
+"""Pixels between the text and the edges."""
+MAX_LETTER_SIZE = 18
+"""Largest size of letters, in pixels."""
 
 
 def picture_of(
@@ -38,7 +47,7 @@ def picture_of(
     boxes, longest = len(clauses), max(map(len, clauses))
     size, columns = layout(boxes, longest, len(values), (height, width))
     wide, high, font = _letter(size) * (digits + 1.5), size * 1.35, ImageFont.load_default(size)
-    image = Image.new("RGB", (width, height), PAPER)
+    image = Image.new("RGB", (width, height), PAPER_COLOUR)
     pen = ImageDraw.Draw(image)
     across = int((width - 2 * MARGIN) / (_letter(size) * (digits + 4)))
     for k, (variable, value) in enumerate(values.items()):
@@ -56,14 +65,16 @@ def picture_of(
         ]
         lost = all(value is False for value in truth)
         pen.rectangle(
-            (x, y, x + step - 4, y + high - 2), fill=ALARM if lost else PAPER, outline=RULE
+            (x, y, x + step - 4, y + high - 2),
+            fill=UNSATISFIED_PAPER_COLOUR if lost else PAPER_COLOUR,
+            outline=OUTLINE_COLOUR,
         )
         for column, (literal, value) in enumerate(zip(clause, truth, strict=True)):
             end = x + (column + 1) * min(wide, (step - 8) / longest)
             pen.text(
                 (end, y + high / 2 - 1),
                 str(literal),
-                UNSATISFIED if lost else _colour(value),
+                UNSATISFIED_COLOUR if lost else _colour(value),
                 font,
                 anchor="rm",
             )
@@ -71,7 +82,9 @@ def picture_of(
 
 
 def _colour(value: bool | None) -> str:
-    return FREE if value is None else TRUE if value else FALSE
+    if value is None:
+        return FREE_COLOUR
+    return TRUE_COLOUR if value else FALSE_COLOUR
 
 
 def _letter(size: float) -> float:
@@ -81,12 +94,10 @@ def _letter(size: float) -> float:
 
 @cache
 def layout(clauses: int, longest: int, variables: int, room: tuple[int, int]) -> tuple[float, int]:
-    """Return the largest size of letters at which everything has room,
-    and the number of columns of clauses.
-    """
+    """Return the largest size of letters that leaves room for all, and the columns of clauses."""
     height, width = room
     digits = len(str(variables))
-    for size in range(LARGEST, 5, -1):
+    for size in range(MAX_LETTER_SIZE, 5, -1):
         across = int((width - 2 * MARGIN) / (_letter(size) * (digits + 4)))
         height_left = height - 2 * MARGIN - ceil(variables / across) * size * 1.35 - size / 2
         columns = int((width - 2 * MARGIN) / (_letter(size) * (digits + 1.5) * longest + 10))

@@ -17,7 +17,7 @@ from rlbench_suite.puzzle.puzzle import RIGHT, Example, Malformed, Puzzle, Verdi
 
 from ..shared import parsing
 from .cnf_search import Search
-from .dimacs import Clause, written
+from .dimacs import Clause, write_dimacs
 from .formula import agreement_law
 
 
@@ -27,8 +27,9 @@ class CNF(NamedTuple):
     variables: np.int32
     """Number of variables."""
     clauses: np.ndarray
-    """int16 ``(clauses, longest)``: literals as DIMACS writes them,
-    0 behind the last one of a shorter clause.
+    """int16 ``(clauses, longest)``: literals as DIMACS writes them.
+
+    Zeros stand behind the last literal of a shorter clause.
     """
 
 
@@ -71,7 +72,7 @@ def clause_list(instance: SomeCNF) -> list[Clause]:
     return [tuple(x for x in row if x) for row in instance.clauses.tolist()]
 
 
-def unsatisfied(instance: SomeCNF, true: np.ndarray) -> np.ndarray:
+def find_unsatisfied(instance: SomeCNF, true: np.ndarray) -> np.ndarray:
     """Return the numbers 0, 1, ... of the clauses that an assignment leaves unsatisfied.
 
     Args:
@@ -110,7 +111,7 @@ class CNFPuzzle(Puzzle[AnyCNF]):
             "line is a clause, ended by 0. A number V stands for variable V, and -V for its "
             "negation. A clause is satisfied if at least one of its numbers is true: V where "
             "variable V is true, -V where it is false.\n\n"
-            + written(clause_list(instance), int(instance.variables))
+            + write_dimacs(clause_list(instance), int(instance.variables))
         )
 
     def assignment_format(self, instance: AnyCNF) -> str:
@@ -145,8 +146,9 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         return np.array(literals) > 0
 
     def mend(self, answer: str) -> str:
-        """Read the output of a solver too: a line that says SATISFIABLE,
-        lines that begin with v, and 0 at the end.
+        """Turn the output of a solver into an answer.
+
+        Such output has a line that says SATISFIABLE, lines that begin with v, and 0 at the end.
         """
         lines = [line.strip() for line in answer.split("\n")]
         values = [line[2:] for line in lines if line.startswith("v ")]
@@ -159,8 +161,9 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         return as_answer([dice.below(2) == 1 for _ in range(instance.variables)])
 
     def heuristic(self, instance: AnyCNF) -> str:
-        """Give every variable the value that satisfies more
-        of its clauses (a vote of its signs); false in a tie.
+        """Give every variable the value that satisfies more of its clauses, and false in a tie.
+
+        This is a vote of the variable's signs.
         """
         votes = np.zeros(int(instance.variables) + 1, int)
         np.add.at(votes, np.abs(instance.clauses), np.sign(instance.clauses))
@@ -186,7 +189,7 @@ class CNFPuzzle(Puzzle[AnyCNF]):
         flips = set(np.flatnonzero(self.assignment(instance, self.solve(instance))).tolist())
         true = np.zeros(int(instance.variables), bool)
         plan: list[int] = []
-        while len(unsatisfied_clauses := unsatisfied(instance, true)) > min_unsatisfied:
+        while len(unsatisfied_clauses := find_unsatisfied(instance, true)) > min_unsatisfied:
             variable = min(
                 flips & set((np.abs(instance.clauses[unsatisfied_clauses]) - 1).ravel().tolist())
             )
@@ -205,7 +208,7 @@ class ModelPuzzle(CNFPuzzle[CNF]):
 
     def likeness(self, instance: CNF, answer: str, best: str) -> float:
         """Return the share of the clauses that are satisfied."""
-        return satisfied(instance, self.assignment(instance, answer))
+        return satisfied_share(instance, self.assignment(instance, answer))
 
     def solve(self, instance: CNF) -> str:
         """Return the first model of :class:`.cnf_search.Search`.
@@ -219,14 +222,14 @@ class ModelPuzzle(CNFPuzzle[CNF]):
         return as_answer([model >> v & 1 == 1 for v in range(instance.variables)])
 
 
-def satisfied(instance: SomeCNF, true: np.ndarray) -> float:
+def satisfied_share(instance: SomeCNF, true: np.ndarray) -> float:
     """Return the share of the clauses that an assignment satisfies."""
-    return 1 - len(unsatisfied(instance, true)) / len(instance.clauses)
+    return 1 - len(find_unsatisfied(instance, true)) / len(instance.clauses)
 
 
 def judge_model(instance: CNF | DecidedCNF, true: np.ndarray) -> Verdict:
     """Accept an assignment, bool ``(variables,)``, that satisfies every clause."""
-    unsatisfied_clauses = unsatisfied(instance, true)
+    unsatisfied_clauses = find_unsatisfied(instance, true)
     if not len(unsatisfied_clauses):
         return RIGHT
     first = int(unsatisfied_clauses[0])
@@ -257,9 +260,8 @@ def scope(dice: Dice, variables: int, length: int) -> list[int]:
     return sorted(variables_in_scope)
 
 
-def agreeing(variables: Sequence[int], pattern: int, model: int) -> Clause:
-    """Return the clause over these variables whose literals agree
-    with a model where the pattern says so.
+def agreeing_clause(variables: Sequence[int], pattern: int, model: int) -> Clause:
+    """Return the clause whose literals agree with a model where the pattern says so.
 
     Args:
         variables: different variables 1, 2, ..., in the order of the literals.
@@ -274,19 +276,21 @@ def agreeing(variables: Sequence[int], pattern: int, model: int) -> Clause:
 
 
 def quiet_clause(dice: Dice, variables: int, model: int) -> Clause:
-    """Draw three literals that a hidden model satisfies,
-    by the law of :func:`.formula.planted_formula`.
+    """Draw three literals of which a hidden model satisfies at least one.
+
+    They follow the law of :func:`.formula.planted_formula`.
 
     By this law the signs do not reveal the model.
     """
     word = dice.below(2**32)
     pattern = 1 + sum(word >= limit for limit in _LIMITS)
-    return agreeing(scope(dice, variables, 3), pattern, model)
+    return agreeing_clause(scope(dice, variables, 3), pattern, model)
 
 
 def half_satisfiable(variables: int) -> int:
-    """Return the number of uniform clauses of three literals
-    at which about half of all formulas have a model.
+    """Return the number of clauses at which about half of all formulas have a model.
+
+    The clauses have three literals each and are uniform.
 
     It is 4.258 n + 58.26 n**(-2/3) (Crawford & Auton 1996, doi:10.1016/0004-3702(95)00046-1).
     """
@@ -295,7 +299,7 @@ def half_satisfiable(variables: int) -> int:
 
 def uniform_clause(dice: Dice, variables: int) -> Clause:
     """Draw three literals uniformly."""
-    return agreeing(scope(dice, variables, 3), dice.below(8), 0)
+    return agreeing_clause(scope(dice, variables, 3), dice.below(8), 0)
 
 
 # -- a canonical form ------------------------------------------------------------------------------
@@ -304,8 +308,9 @@ _ROUNDS = 6
 
 
 def invariant(instance: SomeCNF) -> bytes:
-    """Return a hash of the formula up to names and signs
-    of variables and the order of clauses and literals.
+    """Return a hash of the formula that does not depend on how it is written.
+
+    Names and signs of variables and the order of clauses and literals do not change it.
 
     Colours of literals are refined from their clauses' and their negations' colours, and clauses'
     from their literals', some rounds long (Weisfeiler & Leman 1968): no true normal form, since
@@ -319,13 +324,13 @@ def invariant(instance: SomeCNF) -> bytes:
     colours = np.zeros(2 * variables, np.uint64)
     of_clauses = np.zeros(len(clauses), np.uint64)
     for _ in range(_ROUNDS):
-        of_clauses = _mixed(
-            np.append(_mixed(colours), np.uint64(0))[literal_at].sum(1, dtype=np.uint64)
+        of_clauses = _mix(
+            np.append(_mix(colours), np.uint64(0))[literal_at].sum(1, dtype=np.uint64)
         )
         around = np.zeros(2 * variables + 1, np.uint64)
         np.add.at(around, literal_at, of_clauses[:, None])
-        colours = _mixed(
-            colours + np.uint64(3) * _mixed(colours[negation]) + np.uint64(5) * around[:-1]
+        colours = _mix(
+            colours + np.uint64(3) * _mix(colours[negation]) + np.uint64(5) * around[:-1]
         )
     blocks = np.array([variables, *literal_at.shape]), np.sort(colours), np.sort(of_clauses)
     return hashlib.blake2b(
@@ -333,7 +338,7 @@ def invariant(instance: SomeCNF) -> bytes:
     ).digest()
 
 
-def _mixed(words: np.ndarray) -> np.ndarray:
+def _mix(words: np.ndarray) -> np.ndarray:
     """Scramble words one by one (the finaliser of SplitMix64: Steele, Lea & Flood 2014)."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)

@@ -18,8 +18,9 @@ from .dimacs import Clause
 
 
 class Node(NamedTuple):
-    """A partial assignment and its effect;
-    sets of clauses and of variables are bits of whole numbers.
+    """A partial assignment and its effect; sets are bits of whole numbers.
+
+    The sets are sets of clauses or of variables.
     """
 
     free: int
@@ -41,10 +42,10 @@ class Search:
     Args:
         clauses: in any order, none empty.
         variables: number of variables; clauses may leave some out.
-        most_models: number of models at which the search stops.
+        max_models: number of models at which the search stops.
 
     Attributes:
-        models: number of models found; exact if below ``most_models``.
+        models: number of models found; exact if below ``max_models``.
         model: the first model found, as the set of its true variables; None if there is none.
         branches: for each node with two successors, in the order of the search, the literal that it
             makes true first. Of a unit clause that is the negated literal, which falsifies the
@@ -55,10 +56,9 @@ class Search:
             2, ... are false.
     """
 
-    def __init__(self, clauses: Sequence[Clause], variables: int, *, most_models: int = 1) -> None:
+    def __init__(self, clauses: Sequence[Clause], variables: int, *, max_models: int = 1) -> None:
         self._clauses = clauses
-        self._variables = variables
-        self._max_models = most_models
+        self._max_models = max_models
         self._holds = {literal: 0 for v in range(1, variables + 1) for literal in (v, -v)}
         """The clauses that hold a literal."""
         for number, clause in enumerate(clauses):
@@ -72,14 +72,14 @@ class Search:
         self.models = self.decisions = 0
         self.model: int | None = None
         self.branches: list[int] = []
-        self.refutation = self._below(
+        self.refutation = self._search_below(
             Node((1 << variables) - 1, 0, (1 << len(clauses)) - 1, clauses_longer_than)
         )
 
-    def _below(self, node: Node) -> list[str]:
+    def _search_below(self, node: Node) -> list[str]:
         """Search below a node; the tree there, as tokens."""
-        before: list[str] = []
-        behind: list[str] = []
+        prefix: list[str] = []
+        suffix: list[str] = []
         while True:
             if not node.open:
                 self.models += 1 << node.free.bit_count()
@@ -87,25 +87,29 @@ class Search:
                     self.model = node.true
                 return []
             if failed := node.open & ~node.longer_than[0]:
-                return [*before, f"#{_lowest(failed) + 1}", *reversed(behind)]
+                return [*prefix, f"#{_lowest_bit(failed) + 1}", *reversed(suffix)]
             unit = node.open & ~node.longer_than[1]
             if not unit:
                 break
-            number = _lowest(unit)
+            number = _lowest_bit(unit)
             literal = next(x for x in self._clauses[number] if node.free >> abs(x) - 1 & 1)
             self.branches.append(-literal)
-            before.append(str(abs(literal)))
-            (behind if literal > 0 else before).append(f"#{number + 1}")
-            node = self._with(node, literal)
+            prefix.append(str(abs(literal)))
+            (suffix if literal > 0 else prefix).append(f"#{number + 1}")
+            node = self._add_literal(node, literal)
         literal = self._choice(node)
         self.branches.append(literal)
         self.decisions += 1
-        first = self._below(self._with(node, literal))
-        second = [] if self.models >= self._max_models else self._below(self._with(node, -literal))
+        first = self._search_below(self._add_literal(node, literal))
+        second = (
+            []
+            if self.models >= self._max_models
+            else self._search_below(self._add_literal(node, -literal))
+        )
         true, false = (first, second) if literal > 0 else (second, first)
-        return [*before, str(abs(literal)), *true, *false, *reversed(behind)]
+        return [*prefix, str(abs(literal)), *true, *false, *reversed(suffix)]
 
-    def _with(self, node: Node, literal: int) -> Node:
+    def _add_literal(self, node: Node, literal: int) -> Node:
         """Return the node after a literal has become true."""
         bit = 1 << abs(literal) - 1
         fewer, longer_than = self._holds[-literal], node.longer_than
@@ -125,7 +129,7 @@ class Search:
     def _choice(self, node: Node) -> int:
         """Return the literal to branch on, from the shortest open clauses."""
         shortest = next(
-            some for some in (node.open & ~longer for longer in node.longer_than) if some
+            clauses for clauses in (node.open & ~longer for longer in node.longer_than) if clauses
         )
         best = best_literal = -1
         for v in members(node.free):
@@ -140,9 +144,9 @@ class Search:
 def members(numbers: int) -> Iterator[int]:
     """Return the numbers of the bits that are set, in increasing order."""
     while numbers:
-        yield _lowest(numbers)
+        yield _lowest_bit(numbers)
         numbers &= numbers - 1
 
 
-def _lowest(numbers: int) -> int:
+def _lowest_bit(numbers: int) -> int:
     return (numbers & -numbers).bit_length() - 1

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from .formula import MOST_VARIABLES, WORD, Formula
-from .truth_tables import COUNTABLE, models_of
+from .formula import MAX_VARIABLES, WORD, Formula
 
 Clause = tuple[int, ...]
-"""Literals in the notation of DIMACS: ``v`` or ``-v`` for variable v = 1,
-2, ..., in increasing order of v.
+"""Literals in the notation of DIMACS, in increasing order of their variables.
+
+A literal is ``v`` or ``-v`` for variable v = 1, 2, ...
 """
 
 
@@ -40,8 +40,8 @@ def formula_of(clauses: Sequence[Iterable[int]], variables: int) -> Formula:
         ValueError: an empty clause, a literal out of range, a variable twice in a clause, or too
             many variables.
     """
-    if not 1 <= variables <= MOST_VARIABLES:
-        raise ValueError(f"a formula has 1 to {MOST_VARIABLES} variables, got {variables}")
+    if not 1 <= variables <= MAX_VARIABLES:
+        raise ValueError(f"a formula has 1 to {MAX_VARIABLES} variables, got {variables}")
     listed = [tuple(clause) for clause in clauses]
     _check(listed, variables)
     for number, literals in enumerate(listed, 1):
@@ -53,8 +53,9 @@ def formula_of(clauses: Sequence[Iterable[int]], variables: int) -> Formula:
 
 
 def occurrences(clauses: Sequence[Clause], variables: int) -> np.ndarray:
-    """Return both sides of a :class:`.formula.Formula` of any size:
-    the clauses in which each literal occurs.
+    """Return the clauses in which each literal occurs.
+
+    These are both sides of a :class:`.formula.Formula` of any size.
     """
     occurs = np.zeros((2, -(-len(clauses) // WORD), variables), np.uint32)
     for j, clause in enumerate(clauses):
@@ -78,18 +79,19 @@ def _check(clauses: Sequence[Clause], variables: int) -> None:
 
 def to_dimacs(formula: Formula) -> str:
     """Write a formula in DIMACS CNF: the problem line, then one clause a line, each ended by 0."""
-    return written(clauses_of(formula), formula.positive.shape[-1])
+    return write_dimacs(clauses_of(formula), formula.positive.shape[-1])
 
 
-def written(clauses: Sequence[Clause], variables: int) -> str:
+def write_dimacs(clauses: Sequence[Clause], variables: int) -> str:
     """Write clauses of any length over any number of variables as :func:`to_dimacs` does."""
     lines = [f"p cnf {variables} {len(clauses)}"]
     return "\n".join(lines + [" ".join(map(str, (*clause, 0))) for clause in clauses]) + "\n"
 
 
 def from_dimacs(text: str) -> Formula:
-    """Return the formula of a DIMACS CNF text: comments,
-    one problem line, clauses that may span lines.
+    """Return the formula of a DIMACS CNF text.
+
+    The text has comments, one problem line, and clauses that may span lines.
 
     Raises:
         ValueError: not DIMACS CNF, or not what its problem line announces; the message names the
@@ -100,8 +102,9 @@ def from_dimacs(text: str) -> Formula:
 
 
 def clauses_in(text: str) -> tuple[int, list[Clause]]:
-    """Return the number of variables and the clauses of a DIMACS CNF text;
-    any number of either, of any length.
+    """Return the number of variables and the clauses of a DIMACS CNF text.
+
+    There may be any number of variables and of clauses, of any length.
 
     Raises:
         ValueError: see :func:`from_dimacs`.
@@ -148,8 +151,9 @@ def clauses_in(text: str) -> tuple[int, list[Clause]]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield numbered lines as lists of words, without comments,
-    blank lines and anything after SATLIB's closing ``%``.
+    """Yield numbered lines as lists of words.
+
+    Comments, blank lines and everything after SATLIB's closing ``%`` are left out.
     """
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
@@ -161,17 +165,3 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _is_count(word: str) -> bool:
     return word.isascii() and word.isdigit()
-
-
-def model_count(formula: Formula) -> int:
-    """Return the exact number of models, by truth tables.
-
-    Raises:
-        ValueError: more than :data:`COUNTABLE` variables.
-    """
-    variables = formula.positive.shape[-1]
-    if variables > COUNTABLE:
-        raise ValueError(
-            f"counting enumerates 2**{variables} assignments; at most {COUNTABLE} variables"
-        )
-    return models_of(clauses_of(formula), variables).bit_count()

@@ -32,8 +32,9 @@ class Search(NamedTuple):
 
 @privileged_player
 class DPLL(NamedTuple):
-    """Player that searches for a model before the first move,
-    as Davis, Logemann & Loveland (1962) do.
+    """Player that searches for a model before its first move.
+
+    The search is the one of Davis, Logemann & Loveland (1962).
 
     The search is complete, so it finds a model of every formula that has one. In play it flips the
     first legal variable in which the assignment differs from the model, so it needs at most n flips

@@ -48,7 +48,7 @@ from .formula import (
     Verdict,
     all_bits,
     false_literals,
-    flipped,
+    flip_variable,
     judge,
     size,
     true_literals,
@@ -97,15 +97,16 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Context) -> State:
         """Flip variable ``action``."""
-        return self.judged(flipped(state.assignment, action), params)
+        return self.judge_assignment(flip_variable(state.assignment, action), params)
 
-    def judged(self, assignment: jax.Array, params: Context) -> State:
+    def judge_assignment(self, assignment: jax.Array, params: Context) -> State:
         """Return the state of an assignment."""
         return State(assignment, judge(self.formula(params), assignment, self.every_clause))
 
     def observation(self, state: State, key: jax.Array, params: Context) -> jax.Array:
-        """Return the value, make count and break count of every variable,
-        and the remaining work: ``(3 n + 1,)``.
+        """Return the observation, ``(3 n + 1,)``.
+
+        It holds the value, make count and break count of every variable, then the remaining work.
         """
         value = 2 * values(state.assignment, self.variables).astype(self.dtype) - 1
         breaks = size(
@@ -122,18 +123,18 @@ class FlipTask(Task[Context, State], Generic[Context]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
-        each = (self.variables,)
+        per_variable = (self.variables,)
         return (
-            Component("value", "of each variable: -1 false, +1 true", shape=each),
+            Component("value", "of each variable: -1 false, +1 true", shape=per_variable),
             Component(
                 "make",
                 "c / (1 + c) of the unsatisfied clauses c that a flip of each variable satisfies",
-                shape=each,
+                shape=per_variable,
             ),
             Component(
                 "break",
                 "c / (1 + c) of the clauses c that a flip of each variable leaves unsatisfied",
-                shape=each,
+                shape=per_variable,
             ),
             Component("unsatisfied", "fraction of the clauses that are unsatisfied"),
         )
@@ -147,10 +148,13 @@ class FlipTask(Task[Context, State], Generic[Context]):
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Context
     ) -> jax.Array:
         """Return the fraction of clauses won, plus 1 for the goal."""
-        before, after = size(state.verdict.unsatisfied), size(next_state.verdict.unsatisfied)
+        unsatisfied, next_unsatisfied = (
+            size(state.verdict.unsatisfied),
+            size(next_state.verdict.unsatisfied),
+        )
         min_unsatisfied = self.min_unsatisfied(params)
-        return self._fraction(before - after) + (
-            (after == min_unsatisfied) & (before > min_unsatisfied)
+        return self._fraction(unsatisfied - next_unsatisfied) + (
+            (next_unsatisfied == min_unsatisfied) & (unsatisfied > min_unsatisfied)
         )
 
     def terminal(self, state: State, key: jax.Array, params: Context) -> jax.Array:
@@ -158,8 +162,9 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return size(state.verdict.unsatisfied) == self.min_unsatisfied(params)
 
     def info(self, state: State, params: Context) -> dict[str, jax.Array]:
-        """Report ``success``: no more clauses are unsatisfied than must be,
-        none of a satisfiable formula.
+        """Report whether no more clauses are unsatisfied than must be, and how many are.
+
+        A satisfiable formula may have none.
         """
         unsatisfied = size(state.verdict.unsatisfied)
         return {"success": unsatisfied == self.min_unsatisfied(params), "unsatisfied": unsatisfied}
@@ -182,10 +187,11 @@ class FlipTask(Task[Context, State], Generic[Context]):
     # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: State, params: Context) -> str:
-        """Show the formula in DIMACS CNF, the assignment as a DIMACS ``v`` line,
-        and the clauses still unsatisfied.
+        """Show the formula in DIMACS CNF, the assignment, and the clauses still unsatisfied.
+
+        The assignment is a DIMACS ``v`` line.
         """
-        assignment = self._signed(state)
+        assignment = self._true_literals(state)
         formula = self.formula(params)
         unsatisfied = [c for c in clauses_of(formula) if not set(c) & set(assignment)]
         flips = sorted({abs(literal) for clause in unsatisfied for literal in clause})
@@ -235,20 +241,21 @@ class FlipTask(Task[Context, State], Generic[Context]):
             return f"{min_unsatisfied} clauses are unsatisfied, and no assignment leaves fewer"
         return "every clause is satisfied"
 
-    def _signed(self, state: State) -> list[int]:
+    def _true_literals(self, state: State) -> list[int]:
         """Return the true literals, as DIMACS writes them."""
         true = np.asarray(values(state.assignment, self.variables)).tolist()
         return [v if value else -v for v, value in enumerate(true, 1)]
 
     def draw(self, state: State, params: Context) -> np.ndarray:
         """Draw the formula under the assignment: :func:`.clause_picture.picture_of`."""
-        true = {abs(literal): literal > 0 for literal in self._signed(state)}
+        true = {abs(literal): literal > 0 for literal in self._true_literals(state)}
         return picture_of(clauses_of(self.formula(params)), true, self.picture_shape)
 
 
 def squash(count: jax.Array, dtype: np.dtype[Any]) -> jax.Array:
-    """Map 0, 1, 2, 3, ... to 0, 1/2, 2/3, 3/4, ...:
-    bounded, and finest where a difference of one matters most.
+    """Map the counts 0, 1, 2, 3, ... to 0, 1/2, 2/3, 3/4, ...
+
+    The results are bounded, and finest where a difference of one matters most.
     """
     count = count.astype(dtype)
     return count / (1 + count)
@@ -267,8 +274,9 @@ class InstanceBits(NamedTuple):
     min_unsatisfied: np.ndarray
     """int32: clauses that must stay unsatisfied."""
     elsewhere: np.ndarray
-    """uint32 ``(words of variables,)``:
-    an assignment that leaves more clauses unsatisfied than the goal.
+    """uint32 ``(words of variables,)``: an assignment that is not the goal.
+
+    It leaves more clauses unsatisfied than the goal does.
     """
 
 
@@ -290,8 +298,8 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
     def bank(self) -> Bank:
         """Instances as :class:`InstanceBits`."""
         bank = bank_of_both_splits(self.puzzle, self.bank_size)
-        each = [type(bank.instances)(*fields) for fields in zip(*bank.instances, strict=True)]
-        columns = zip(*(_instance_bits(instance) for instance in each), strict=True)
+        instances = [type(bank.instances)(*fields) for fields in zip(*bank.instances, strict=True)]
+        columns = zip(*(_instance_bits(instance) for instance in instances), strict=True)
         return Bank(InstanceBits(*map(np.stack, columns)), bank.plans)
 
     def formula(self, params: Params) -> Formula:
@@ -304,16 +312,17 @@ class PuzzleFlips(PuzzleTask[State], FlipTask[Params]):
         return count
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Draw a uniform assignment; if it is the goal already,
-        use the instance's other start instead.
+        """Draw a uniform assignment.
+
+        If it reaches the goal already, the instance's other start replaces it.
         """
         every_variable = all_bits(self.variables)
         random_words = jax.random.key_data(key)  # random bits enough for two words
         if len(every_variable) > len(random_words):
             random_words = jax.random.bits(key, every_variable.shape, jnp.uint32)
         bits = random_words[: len(every_variable)] & every_variable
-        solved = self.terminal(self.judged(bits, params), key, params)
-        return self.judged(jnp.where(solved, params.instance.elsewhere, bits), params)
+        solved = self.terminal(self.judge_assignment(bits, params), key, params)
+        return self.judge_assignment(jnp.where(solved, params.instance.elsewhere, bits), params)
 
 
 def _instance_bits(instance: SomeCNF) -> InstanceBits:
@@ -335,8 +344,9 @@ def _instance_bits(instance: SomeCNF) -> InstanceBits:
 
 @privileged_player
 class GoalPlayer(NamedTuple):
-    """Player that goes straight to the assignment
-    that the exact solver found when the bank was built.
+    """Player that goes straight to the assignment that the bank stores.
+
+    The exact solver found this assignment when the bank was built.
     """
 
     @classmethod

@@ -20,15 +20,16 @@ import numpy as np
 from jax import lax
 
 WORD = 32
-MOST_VARIABLES = WORD
+MAX_VARIABLES = WORD
 THRESHOLD = 4.267
 """Clauses a variable at which random 3-SAT turns unsatisfiable (Mertens, Mezard & Zecchina 2006).
 """
 
 
 class Formula(NamedTuple):
-    """A formula in conjunctive normal form,
-    stored as the clauses in which each literal occurs; public to every player.
+    """A formula in conjunctive normal form, public to every player.
+
+    It is stored as the clauses in which each literal occurs.
 
     Bit ``j % 32`` of ``positive[j // 32, v]`` is set if clause ``j`` holds variable ``v``;
     ``negative`` holds the same for its negation. Both are uint32 of shape ``(words, variables)``.
@@ -41,14 +42,15 @@ class Formula(NamedTuple):
 class Verdict(NamedTuple):
     """Effect of an assignment on the clauses: two sets of clauses, uint32 ``(words,)`` each."""
 
-    unsatisfied: jax.Array
+    find_unsatisfied: jax.Array
     """Clauses without a true literal."""
     critical: jax.Array
     """Clauses with exactly one true literal: flipping its variable breaks them."""
 
 
 def clause_count(variables: int) -> int:
-    """Return the even number of clauses nearest to the satisfiability threshold;
+    """Return the even number of clauses nearest to the satisfiability threshold.
+
     :func:`planted_formula` tells why.
     """
     return 2 * round(THRESHOLD * variables / 2)
@@ -61,9 +63,10 @@ def all_bits(clauses: int) -> np.ndarray:
 
 
 def values(assignment: jax.Array, variables: int) -> jax.Array:
-    """Return the value of each variable, bool ``(variables,)``: bit ``v`` of the uint32
-    ``assignment``. Beyond 32 variables it is uint32 ``(words,)``: bit ``v % 32`` of word ``v //
-    32``.
+    """Return the value of each variable, bool ``(variables,)``.
+
+    Variable ``v`` is bit ``v`` of the uint32 ``assignment``. Beyond 32 variables the assignment is
+    uint32 ``(words,)``, and the variable is bit ``v % 32`` of word ``v // 32``.
     """
     if assignment.ndim == 0:
         return (assignment >> np.arange(variables, dtype=np.uint32)) & 1 != 0
@@ -72,7 +75,7 @@ def values(assignment: jax.Array, variables: int) -> jax.Array:
     ]
 
 
-def flipped(assignment: jax.Array, variable: jax.Array) -> jax.Array:
+def flip_variable(assignment: jax.Array, variable: jax.Array) -> jax.Array:
     """Return the assignment with one variable negated."""
     bit = np.uint32(1) << (variable % WORD).astype(jnp.uint32)
     if assignment.ndim == 0:
@@ -89,24 +92,24 @@ def as_bits(members: jax.Array) -> jax.Array:
 
 
 def true_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
-    """Return the clauses in which each variable's true literal occurs,
-    uint32 ``(words, variables)``.
-    """
+    """Return the clauses in which variables' true literals occur, uint32 ``(words, variables)``."""
     return jnp.where(
         values(assignment, formula.positive.shape[-1]), formula.positive, formula.negative
     )
 
 
 def false_literals(formula: Formula, assignment: jax.Array) -> jax.Array:
-    """Return the clauses in which each variable's false literal occurs,
-    uint32 ``(words, variables)``.
+    """Return the clauses in which each variable's false literal occurs.
+
+    They are uint32 ``(words, variables)``.
     """
     return true_literals(Formula(formula.negative, formula.positive), assignment)
 
 
 def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the clauses with at least one, and with at least two,
-    of the literals given ``(words, variables)``.
+    """Return the clauses with at least one, and those with at least two, of some literals.
+
+    The literals are given as sets of clauses, ``(words, variables)``.
     """
 
     def add(
@@ -121,8 +124,8 @@ def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def judge(formula: Formula, assignment: jax.Array, clauses: np.ndarray) -> Verdict:
     """Judge an assignment on these clauses (see :func:`all_bits`)."""
-    some, several = tally(true_literals(formula, assignment))
-    return Verdict(~some & clauses, some & ~several)
+    met, met_twice = tally(true_literals(formula, assignment))
+    return Verdict(~met & clauses, met & ~met_twice)
 
 
 def size(clauses: jax.Array) -> jax.Array:
@@ -143,8 +146,9 @@ QUIET = (math.sqrt(5) - 1) / 2
 """Weight of each literal that agrees with the planted model: the positive root of q (1 + q) = 1."""
 
 AGREEMENTS = np.arange(1, 8)
-"""Sets of literals of a clause that agree with the planted model,
-as three bits: all except the empty set.
+"""Sets of literals of a clause that agree with the planted model, as three bits.
+
+These are all sets except the empty one.
 """
 
 
@@ -201,21 +205,24 @@ def planted_formula(key: jax.Array, variables: int, clauses: int, split: jax.Arr
     upper = ((dice >> 16) * count + ((dice & 0xFFFF) * count >> 16)) >> 16
     lower = dice * count
     scope = jnp.asarray(every_triple)[upper]
-    scope = scope.at[-1].set(_for_split(scope, start, split, variables))
+    scope = scope.at[-1].set(_adapt_to_split(scope, start, split, variables))
 
     limits = np.ceil(np.cumsum(agreement_law())[:-1] * 2.0**WORD).astype(np.uint32)
     pattern = 1 + sum((lower >= limit).astype(jnp.uint32) for limit in limits)
-    first = _lowest(scope)
-    second = _lowest(scope ^ first)
+    first = _lowest_bit(scope)
+    second = _lowest_bit(scope ^ first)
     third = scope ^ first ^ second
     agree = first * (pattern & 1) | second * (pattern >> 1 & 1) | third * (pattern >> 2)
     true = ~(agree ^ model)
-    return Formula(*_transposed(jnp.stack([scope & true, scope & ~true]))[..., :variables])
+    return Formula(*_transpose_bits(jnp.stack([scope & true, scope & ~true]))[..., :variables])
 
 
-def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: int) -> jax.Array:
-    """Return the last clause's variables,
-    one of them exchanged if the formula would belong to the other split.
+def _adapt_to_split(
+    scope: jax.Array, start: jax.Array, split: jax.Array, variables: int
+) -> jax.Array:
+    """Return the last clause's variables, adapted to the split.
+
+    One of them is exchanged if the formula would belong to the other split.
     """
     last = scope[-1]
     odd = lax.reduce(scope[:-1], np.uint32(0), lax.bitwise_xor, (0,))
@@ -224,7 +231,7 @@ def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: 
     def first_of(candidates: jax.Array) -> jax.Array:
         """Return the first candidate from ``start`` on, cyclically. This favours no variable."""
         behind = candidates & (np.uint32(2**WORD - 1) << start)
-        return _lowest(jnp.where(behind != 0, behind, candidates))
+        return _lowest_bit(jnp.where(behind != 0, behind, candidates))
 
     odd_leaves = (last & odd != 0) & (~last & even != 0)
     leaves = jnp.where(odd_leaves, last & odd, last & even)
@@ -233,14 +240,15 @@ def _for_split(scope: jax.Array, start: jax.Array, split: jax.Array, variables: 
     return jnp.where(wrong, last ^ first_of(leaves) ^ first_of(enters), last)
 
 
-def _lowest(members: jax.Array) -> jax.Array:
+def _lowest_bit(members: jax.Array) -> jax.Array:
     """Return the lowest bit that is set."""
     return members & -members
 
 
-def _transposed(clauses: jax.Array) -> jax.Array:
-    """Turn sets of variables into sets of clauses:
-    uint32 ``(..., clauses)`` to ``(..., words, 32)``.
+def _transpose_bits(clauses: jax.Array) -> jax.Array:
+    """Turn sets of variables into sets of clauses.
+
+    These are uint32 ``(..., clauses)`` and ``(..., words, 32)``.
 
     Each block of 32 words is a 32 x 32 matrix of bits, transposed by exchanging the bits of the row
     number with those of the column number, one after another (Warren 2012, section 7-3). The loop

@@ -1,5 +1,4 @@
-"""rlsuite/MaxSAT-v0: leave as few clauses
-of an over-constrained 3-SAT formula unsatisfied as possible.
+"""rlsuite/MaxSAT-v0: leave as few clauses of an over-constrained 3-SAT formula false as possible.
 
 Formulas are uniform, with eight clauses a variable, almost twice as many as can be satisfied; the
 few that have a model are dropped. The least number of unsatisfied clauses is found by truth tables
@@ -16,7 +15,7 @@ import numpy as np
 from rlbench_suite.puzzle.dice import Dice
 from rlbench_suite.puzzle.puzzle import RIGHT, Verdict
 
-from .cnf import CNFPuzzle, MaxCNF, as_answer, clause_list, cnf, uniform_clause, unsatisfied
+from .cnf import CNFPuzzle, MaxCNF, as_answer, clause_list, cnf, find_unsatisfied, uniform_clause
 from .flips import PuzzleFlips
 from .truth_tables import least_unsatisfied
 
@@ -55,7 +54,7 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
 
     def judge(self, instance: MaxCNF, answer: str) -> Verdict:
         """Accept any best assignment."""
-        num_unsatisfied = len(unsatisfied(instance, self.assignment(instance, answer)))
+        num_unsatisfied = len(find_unsatisfied(instance, self.assignment(instance, answer)))
         if num_unsatisfied == instance.min_unsatisfied:
             return RIGHT
         reason = f"{num_unsatisfied} clauses are not satisfied; it can be fewer"
@@ -64,7 +63,7 @@ class MaxSATPuzzle(CNFPuzzle[MaxCNF]):
     def likeness(self, instance: MaxCNF, answer: str, best: str) -> float:
         """Return the number of satisfied clauses, as a share of the greatest possible number."""
         count = len(instance.clauses)
-        num_unsatisfied = len(unsatisfied(instance, self.assignment(instance, answer)))
+        num_unsatisfied = len(find_unsatisfied(instance, self.assignment(instance, answer)))
         return (count - num_unsatisfied) / (count - int(instance.min_unsatisfied))
 
     def solve(self, instance: MaxCNF) -> str:

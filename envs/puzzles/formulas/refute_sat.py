@@ -212,8 +212,9 @@ class State(NamedTuple):
     second: jax.Array
     """Variables whose other value is settled."""
     level: jax.Array
-    """int8 ``(n,)``: position of each variable in the order of the given values,
-    from 0; undefined for the others.
+    """int8 ``(n,)``: position of each variable in the order of the given values, from 0.
+
+    It is undefined for variables without a value.
     """
     outcome: jax.Array
     """int8: ``OPEN``, ``MODEL`` or ``REFUTED``."""
@@ -269,13 +270,14 @@ class RefuteSAT(PuzzleTask[State]):
             used=state.used + 1,
         )
 
-        def falsified(case: State) -> jax.Array:
-            some, _, _ = self._open_by_length(case, params)
-            return (~some & self.every_clause != 0).any()
+        def is_falsified(case: State) -> jax.Array:
+            possible, _, _ = self._open_by_length(case, params)
+            return (~possible & self.every_clause != 0).any()
 
         def close(case: State) -> State:
-            """Set the last variable with an untried value to that value,
-            and unset all variables after it.
+            """Give the last variable with an untried value that value.
+
+            All variables after it are unset.
             """
             untried = values(case.assigned & ~case.second, self.variables)
             last = jnp.where(untried, case.level, np.int8(-1)).max()
@@ -292,9 +294,9 @@ class RefuteSAT(PuzzleTask[State]):
             )
 
         closed = lax.while_loop(
-            lambda case: falsified(case) & (case.outcome == OPEN), close, branched
+            lambda case: is_falsified(case) & (case.outcome == OPEN), close, branched
         )
-        model = (self._unmet(closed, params) == 0).all()
+        model = (self._unmet_clauses(closed, params) == 0).all()
         return closed._replace(outcome=jnp.where(model, np.int8(MODEL), closed.outcome))
 
     def _values(self, state: State) -> tuple[jax.Array, jax.Array]:
@@ -304,8 +306,9 @@ class RefuteSAT(PuzzleTask[State]):
     def _open_by_length(
         self, state: State, params: Params
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return the clauses with at least one, two,
-        three literals that are not false: uint32 ``(words,)`` each.
+        """Return the clauses with at least one, two and three literals that are not false.
+
+        Each set is uint32 ``(words,)``.
         """
         assigned, true = self._values(state)
         positive, negative = params.instance.positive, params.instance.negative
@@ -324,7 +327,7 @@ class RefuteSAT(PuzzleTask[State]):
         )
         return at_least_one, at_least_two, at_least_three
 
-    def _unmet(self, state: State, params: Params) -> jax.Array:
+    def _unmet_clauses(self, state: State, params: Params) -> jax.Array:
         """Return the clauses without a true literal, uint32 ``(words,)``."""
         assigned, true = self._values(state)
         literals = jnp.where(
@@ -341,11 +344,12 @@ class RefuteSAT(PuzzleTask[State]):
         return jnp.where(state.outcome == OPEN, shares, 1.0).astype(self.dtype)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the values, the second values, the occurrences by length,
-        and the two fractions: ``(8 n + 2,)``.
+        """Return the observation, ``(8 n + 2,)``.
+
+        It holds the values, the second values, the occurrences by length, and the two fractions.
         """
         assigned, true = self._values(state)
-        unmet = self._unmet(state, params)
+        unmet = self._unmet_clauses(state, params)
         at_least_one, at_least_two, at_least_three = self._open_by_length(state, params)
         counts = [
             squash(size((unmet & clauses)[:, None] & jnp.where(assigned, 0, side)), self.dtype)
@@ -366,20 +370,20 @@ class RefuteSAT(PuzzleTask[State]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
-        each = (self.variables,)
+        per_variable = (self.variables,)
         counts = (
             Component(
                 f"{sign}_in_{length}",
                 f"c / (1 + c) of the open clauses c with {length} literal{'s' * (length > 1)} "
                 f"left that hold the {sign} literal of each variable",
-                shape=each,
+                shape=per_variable,
             )
             for length in (1, 2, 3)
             for sign in ("positive", "negative")
         )
         return (
-            Component("value", "of each variable: -1 false, 0 none, +1 true", shape=each),
-            Component("second", "whether each variable is on its second value", shape=each),
+            Component("value", "of each variable: -1 false, 0 none, +1 true", shape=per_variable),
+            Component("second", "whether each variable is on its second value", shape=per_variable),
             *counts,
             Component("settled", "fraction of the assignments that are settled"),
             Component("branchings_left", "fraction of the branchings that are left"),

@@ -1,5 +1,6 @@
-"""rlsuite/SAT-v0 and rlsuite/SAT50-v0:
-find a model of a random 3-SAT formula by flipping one variable at a time.
+"""rlsuite/SAT-v0 and rlsuite/SAT50-v0: find a model of a random 3-SAT formula by flips.
+
+Each flip negates one variable.
 
 ``difficulty`` is the number of variables, even: 8 to 32 in SAT, 8 to 64 in SAT50, 8 to 200
 one-shot. The number of clauses is the satisfiability threshold's. See :mod:`.flips` for actions,
@@ -11,7 +12,8 @@ SAT draws its formulas on the device and SAT50 plays those of a bank. Both follo
 :func:`.formula.planted_formula`, and one rule assigns formulas to splits, so that no test formula
 of one is a disguised train formula of the other.
 
-:meth:`SATPuzzle.from_dimacs` asks for a model of a formula of your own.
+:meth:`SATPuzzle.from_dimacs` asks for a model of a formula of your own, and
+:meth:`SAT.params_from_dimacs` makes such a formula a game.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from .cnf import CNF, ModelPuzzle, clause_list, cnf, quiet_clause
 from .cnf_search import Search
 from .dimacs import clauses_in, clauses_of, from_dimacs
 from .flips import FlipTask, PuzzleFlips, State
-from .formula import MOST_VARIABLES, Formula, as_bits, clause_count, judge, planted_formula
+from .formula import MAX_VARIABLES, Formula, as_bits, clause_count, judge, planted_formula
 
 
 class SATPuzzle(ModelPuzzle):
@@ -52,8 +54,9 @@ class SATPuzzle(ModelPuzzle):
         return cnf([quiet_clause(dice, n, model) for _ in range(clause_count(n))], n)
 
     def split_of(self, instance: CNF) -> str:
-        """Return whether the number of variables that occur an odd number
-        of times is divisible by 4 (train), or not.
+        """Return the split by the number of variables that occur an odd number of times.
+
+        The instance belongs to the train split if 4 divides that number, else to the test split.
         """
         occurrences = np.bincount(np.abs(instance.clauses[instance.clauses != 0]))
         return SPLITS[int((occurrences % 2).sum() % 4 != 0)]
@@ -81,16 +84,17 @@ class SATPuzzle(ModelPuzzle):
 
 
 class SAT(FlipTask[Formula]):
-    """Random 3-SAT at the satisfiability threshold;
-    ``difficulty`` is the number of variables, even, 8 to 32.
+    """Random 3-SAT at the satisfiability threshold.
+
+    ``difficulty`` is the number of variables: even, 8 to 32.
     """
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        if difficulty is None or difficulty not in range(8, MOST_VARIABLES + 1, 2):
+        if difficulty is None or difficulty not in range(8, MAX_VARIABLES + 1, 2):
             raise ValueError(
                 f"{card.id}: difficulty is the number of variables, an even number from 8 to "
-                f"{MOST_VARIABLES}, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
+                f"{MAX_VARIABLES}, or one of {', '.join(card.difficulties)}; got {difficulty!r}."
             )
         self.play_on(n := round(difficulty), clause_count(n))
 
@@ -114,7 +118,9 @@ class SAT(FlipTask[Formula]):
         assignment = jax.random.key_data(key)[0] & np.uint32(2**self.variables - 1)
         solved = (judge(params, assignment, self.every_clause).unsatisfied == 0).all()
         holds, denies = (as_bits(side[0] & 1 != 0) for side in params)
-        return self.judged(jnp.where(solved, assignment & ~holds | denies, assignment), params)
+        return self.judge_assignment(
+            jnp.where(solved, assignment & ~holds | denies, assignment), params
+        )
 
     def params_from_dimacs(self, text: str) -> Formula:
         """Read a formula of your own to play, with as many variables and clauses as this task has.

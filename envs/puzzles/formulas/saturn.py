@@ -18,7 +18,7 @@ import math
 
 from rlbench_suite.puzzle.dice import Dice
 
-from .cnf import CNF, ModelPuzzle, agreeing, clause_list, cnf, scope
+from .cnf import CNF, ModelPuzzle, agreeing_clause, clause_list, cnf, scope
 from .dimacs import Clause
 from .flips import PuzzleFlips
 from .truth_tables import models_of
@@ -52,7 +52,7 @@ class SaturnPuzzle(ModelPuzzle):
         clauses: dict[Clause, None] = {}
         while len(clauses) < count:
             pattern = 1 + dice.below(2**length - 1)
-            clauses[agreeing(scope(dice, variables, length), pattern, model)] = None
+            clauses[agreeing_clause(scope(dice, variables, length), pattern, model)] = None
         return cnf(list(clauses), variables)
 
     def chance(self, instance: CNF) -> float:

@@ -76,9 +76,9 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
 
     def compose(self, dice: Dice) -> DecidedCNF:
         """Draw uniform formulas until one has a model or none, whichever is due for this seed."""
-        return self._of_kind(dice, satisfiable=dice.share(2) == 1)
+        return self._instance_of_kind(dice, satisfiable=dice.share(2) == 1)
 
-    def _of_kind(self, dice: Dice, *, satisfiable: bool) -> DecidedCNF:
+    def _instance_of_kind(self, dice: Dice, *, satisfiable: bool) -> DecidedCNF:
         n = self.variables
         while True:
             clauses = [uniform_clause(dice, n) for _ in range(self.clauses)]
@@ -139,8 +139,9 @@ class ThresholdSATPuzzle(CNFPuzzle[DecidedCNF]):
         return [UNSATISFIABLE, *super().constants()]
 
     def plan(self, instance: DecidedCNF) -> list[int]:
-        """Return the flips from the all-false assignment to a model,
-        or the last action if there is no model.
+        """Return the flips from the all-false assignment to a model.
+
+        If there is no model, return the last action.
         """
         return super().plan(instance) if instance.satisfiable else [self.variables]
 
@@ -160,7 +161,7 @@ class SolvableThresholdSATPuzzle(ThresholdSATPuzzle):
 
     def compose(self, dice: Dice) -> DecidedCNF:
         """Draw a formula with a model."""
-        return self._of_kind(dice, satisfiable=True)
+        return self._instance_of_kind(dice, satisfiable=True)
 
 
 class _Flips(flips.PuzzleFlips):
@@ -190,8 +191,9 @@ class DecisionState(NamedTuple):
 
 
 class ThresholdSAT(PuzzleTask[DecisionState]):
-    """The game of flipping variables until every clause is satisfied,
-    or claiming that they cannot be.
+    """The game of flipping variables until every clause is satisfied.
+
+    The player may also claim that the clauses cannot all be satisfied.
     """
 
     puzzle: ThresholdSATPuzzle
@@ -277,24 +279,24 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         """Return the fraction of clauses won, plus 1 for the right end."""
         won = self._flips.reward(state.game, action, next_state.game, key, self._formula(params))
         unsatisfied_share = (
-            self._unsatisfied(state, params).astype(self.dtype) / self.puzzle.clauses
+            self._num_unsatisfied(state, params).astype(self.dtype) / self.puzzle.clauses
         )
-        ends_correctly = ~state.claimed & self._rightly(next_state, params)
+        ends_correctly = ~state.claimed & self._claims_rightly(next_state, params)
         return won + jnp.where(ends_correctly, 1 + unsatisfied_share, 0)
 
     def terminal(self, state: DecisionState, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether there is a model,
-        the player has claimed that there is none, or no flip is left.
-        """
+        """Return whether there is a model, there was a claim of none, or no flip is left."""
         return (
-            (self._unsatisfied(state, params) == 0) | state.claimed | (state.used >= self.max_flips)
+            (self._num_unsatisfied(state, params) == 0)
+            | state.claimed
+            | (state.used >= self.max_flips)
         )
 
     def info(self, state: DecisionState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: a model is found, or the player said rightly that there is none."""
-        unsatisfied = self._unsatisfied(state, params)
+        unsatisfied = self._num_unsatisfied(state, params)
         return {
-            "success": (unsatisfied == 0) | self._rightly(state, params),
+            "success": (unsatisfied == 0) | self._claims_rightly(state, params),
             "unsatisfied": unsatisfied,
         }
 
@@ -302,11 +304,11 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
         """Return the variables of unsatisfied clauses, and the last action."""
         return jnp.append(self._flips.action_mask(state.game, self._formula(params)), True)
 
-    def _unsatisfied(self, state: DecisionState, params: Params) -> jax.Array:
+    def _num_unsatisfied(self, state: DecisionState, params: Params) -> jax.Array:
         return self._flips.info(state.game, self._formula(params))["unsatisfied"]
 
     @staticmethod
-    def _rightly(state: DecisionState, params: Params) -> jax.Array:
+    def _claims_rightly(state: DecisionState, params: Params) -> jax.Array:
         """Return whether the player has correctly claimed that there is no model."""
         return state.claimed & (params.instance.satisfiable == 0)
 
@@ -367,8 +369,9 @@ class ThresholdSAT(PuzzleTask[DecisionState]):
 
 @privileged_player
 class DecidingPlayer(NamedTuple):
-    """Player that goes straight to the model that the exact solver found
-    in the bank, or says that there is none.
+    """Player that goes straight to the model in the bank, or says that there is none.
+
+    The exact solver found this model when the bank was built.
     """
 
     @classmethod
@@ -377,8 +380,9 @@ class DecidingPlayer(NamedTuple):
         return cls()
 
     def initial(self, params: Params) -> jax.Array:
-        """Begin with the variables that are true in the model,
-        bool ``(n,)``; the plan flips them.
+        """Begin with the variables that are true in the model, bool ``(n,)``.
+
+        The plan flips them.
         """
         variables = np.arange(params.instance.formula.positive.shape[-1])
         return (params.plan[:, None] == variables).any(0)

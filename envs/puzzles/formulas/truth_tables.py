@@ -1,5 +1,6 @@
-"""Truth tables: the value of a formula under every assignment at once,
-as whole numbers with one bit an assignment.
+"""Truth tables: the value of a formula under every assignment at once.
+
+A table is a whole number with one bit for each assignment.
 
 Assignment a gives variable v = 1, 2, ... the value of bit v - 1 of a. The tables are exact and need
 no search, up to some 20 variables.
@@ -10,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-COUNTABLE = 24
-"""Largest number of variables; a table has 2**COUNTABLE bits."""
-
 
 @cache
 def value_table(variable: int, variables: int) -> int:
-    """Return the assignments in which a variable (0, 1, ...) is true:
-    2**variable zeros, then as many ones, ...
+    """Return the assignments in which a variable (0, 1, ...) is true.
+
+    They are 2**variable zeros, then as many ones, and so on.
     """
     period = 2 << variable
     table = ((1 << period // 2) - 1) << period // 2
@@ -27,7 +26,7 @@ def value_table(variable: int, variables: int) -> int:
     return table
 
 
-def satisfying(clause: Iterable[int], variables: int) -> int:
+def satisfying_assignments(clause: Iterable[int], variables: int) -> int:
     """Return the assignments that satisfy a clause."""
     every, assignments = (1 << (1 << variables)) - 1, 0
     for literal in clause:
@@ -40,13 +39,12 @@ def models_of(clauses: Iterable[Iterable[int]], variables: int) -> int:
     """Return the assignments that satisfy every clause."""
     models = (1 << (1 << variables)) - 1
     for clause in clauses:
-        models &= satisfying(clause, variables)
+        models &= satisfying_assignments(clause, variables)
     return models
 
 
 def least_unsatisfied(clauses: Sequence[Iterable[int]], variables: int) -> tuple[int, int]:
-    """Return the least number of clauses that an assignment leaves unsatisfied,
-    and the assignments that reach it.
+    """Return the least number of clauses left unsatisfied, and the assignments that reach it.
 
     Digit i of every assignment's count, in binary, is one table; a clause is added to all counts at
     once, carry by carry.
@@ -54,7 +52,7 @@ def least_unsatisfied(clauses: Sequence[Iterable[int]], variables: int) -> tuple
     every = (1 << (1 << variables)) - 1
     digits: list[int] = []
     for clause in clauses:
-        carry, digit = every ^ satisfying(clause, variables), 0
+        carry, digit = every ^ satisfying_assignments(clause, variables), 0
         while carry:
             if digit == len(digits):
                 digits.append(0)

@@ -31,13 +31,11 @@ class UniqueSATPuzzle(ModelPuzzle):
         n = self.variables
         model = dice.below(2**n)
         clauses = [quiet_clause(dice, n, model) for _ in range(self.clauses_a_variable * n)]
-        return cnf(clauses, n) if Search(clauses, n, most_models=2).models == 1 else None
+        return cnf(clauses, n) if Search(clauses, n, max_models=2).models == 1 else None
 
     def difficulty(self, instance: CNF) -> float:
         """Count the decisions of :class:`.cnf_search.Search`."""
-        return float(
-            Search(clause_list(instance), int(instance.variables), most_models=2).decisions
-        )
+        return float(Search(clause_list(instance), int(instance.variables), max_models=2).decisions)
 
 
 class UniqueSAT(PuzzleFlips):

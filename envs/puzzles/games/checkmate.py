@@ -46,17 +46,17 @@ from .chess_moves import (
     ROOK,
     WHITE,
     Move,
-    attacked,
+    is_attacked,
     legal_moves,
+    make_move,
     mates,
     move_name,
-    moved,
     square_name,
 )
 
 PIECES = (QUEEN, ROOK, ROOK, BISHOP, BISHOP, KNIGHT, KNIGHT, PAWN, PAWN, PAWN, PAWN)
 """Pieces from which a side draws, besides its king."""
-MOST_PIECES = 16
+MAX_PIECES = 16
 MOVES = 64 * 64
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
 
@@ -77,7 +77,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
     name = "CheckmateInOne"
     difficulty_is = "legal moves for each that is checkmate"
     tier_is = "the number of pieces"
-    tiers = range(4, MOST_PIECES + 1)
+    tiers = range(4, MAX_PIECES + 1)
     few: ClassVar[dict[float, float]] = {4: 360_000}
 
     def __init__(self, tier: float) -> None:
@@ -98,7 +98,7 @@ class CheckmatePuzzle(Puzzle[Instance]):
                 if piece == PAWN and not 8 <= square < 56:
                     return None
                 board[square] = side * piece
-        if attacked(board, board.index(BLACK * KING), WHITE):
+        if is_attacked(board, board.index(BLACK * KING), WHITE):
             return None
         mating_moves = mates(board, WHITE)
         return (
@@ -108,8 +108,9 @@ class CheckmatePuzzle(Puzzle[Instance]):
         )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the lesser of the position and its mirror image;
-        without pawns, the least of all eight.
+        """Return the lesser of the position and its mirror image.
+
+        Without pawns, return the least of all eight images.
         """
         board = (instance.board + KING).tolist()
         symmetries = square_symmetries(8)
@@ -180,7 +181,10 @@ class CheckmatePuzzle(Puzzle[Instance]):
         king = board.index(BLACK * KING)
         legal = list(legal_moves(board, WHITE))
         return move_name(
-            max(legal, key=lambda m: (attacked(moved(board, m)[0], king, WHITE), board[m.start]))
+            max(
+                legal,
+                key=lambda m: (is_attacked(make_move(board, m)[0], king, WHITE), board[m.start]),
+            )
         )
 
     def constants(self) -> Sequence[str]:

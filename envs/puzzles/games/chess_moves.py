@@ -7,6 +7,7 @@ negative, 0 is an empty square. A side is 1 (white) or -1 (black).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(1, 7)
@@ -17,7 +18,8 @@ NOWHERE = -1
 
 
 class Move(NamedTuple):
-    """A move from a square to a square;
+    """A move from a square to a square.
+
     ``promotion`` is the piece that a pawn becomes on the last rank, else 0.
     """
 
@@ -32,16 +34,18 @@ def _steps(square: int, *steps: tuple[int, int]) -> tuple[int, ...]:
     return tuple(8 * r + f for r, f in to if 0 <= r < 8 and 0 <= f < 8)
 
 
+def _rays(square: int, ways: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Return the squares in each direction, the nearest first."""
+    return [_steps(square, *((k * y, k * x) for k in range(1, 8))) for y, x in ways]
+
+
 _STRAIGHT = ((1, 0), (-1, 0), (0, 1), (0, -1))
 _DIAGONAL = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 _JUMPS = tuple((y, x) for y in (-2, -1, 1, 2) for x in (-2, -1, 1, 2) if abs(y) != abs(x))
 _KNIGHT = [_steps(square, *_JUMPS) for square in range(64)]
 _KING = [_steps(square, *_STRAIGHT, *_DIAGONAL) for square in range(64)]
 _RAYS = {
-    piece: [
-        [_steps(square, *((k * y, k * x) for k in range(1, 8))) for y, x in ways]
-        for square in range(64)
-    ]
+    piece: [_rays(square, ways) for square in range(64)]
     for piece, ways in ((ROOK, _STRAIGHT), (BISHOP, _DIAGONAL), (QUEEN, _STRAIGHT + _DIAGONAL))
 }
 _CAPTURES = {
@@ -54,26 +58,29 @@ def _bits(squares: Iterable[int]) -> int:
     return sum(1 << square for square in squares)
 
 
-_REACH = (
-    [[0] * 64, [0] * 64, [_bits(ends) for ends in _KNIGHT]]
-    + [
-        [_bits(end for ray in rays for end in ray) for rays in _RAYS[piece]]
-        for piece in (BISHOP, ROOK, QUEEN)
-    ]
-    + [[_bits(ends) for ends in _KING]]
-)
+def _ends_of_rays(piece: int) -> list[int]:
+    return [_bits(chain(*rays)) for rays in _RAYS[piece]]
+
+
+_REACH = [
+    [0] * 64,
+    [0] * 64,
+    [_bits(ends) for ends in _KNIGHT],
+    *(_ends_of_rays(piece) for piece in (BISHOP, ROOK, QUEEN)),
+    [_bits(ends) for ends in _KING],
+]
 """Squares that each piece except pawns could reach from each square on an empty board."""
 
 
-def attacked(board: Sequence[int], square: int, side: int) -> bool:
+def is_attacked(board: Sequence[int], square: int, side: int) -> bool:
     """Return whether a piece of the side could capture on a square."""
-    for piece, near in (
+    for piece, squares in (
         (KNIGHT, _KNIGHT[square]),
         (KING, _KING[square]),
         (PAWN, _CAPTURES[-side][square]),
     ):
         attacker = side * piece
-        for origin in near:
+        for origin in squares:
             if board[origin] == attacker:
                 return True
     queen = side * QUEEN
@@ -131,24 +138,24 @@ def _pawn_moves(board: Sequence[int], side: int, start: int, passing: int) -> It
             yield Move(start, end)
 
 
-def moved(board: Sequence[int], move: Move) -> tuple[list[int], int]:
+def make_move(board: Sequence[int], move: Move) -> tuple[list[int], int]:
     """Return the board after a move, and the square that a pawn passed over."""
-    after = list(board)
-    piece = after[move.start]
+    new_board = list(board)
+    piece = new_board[move.start]
     side = 1 if piece > 0 else -1
-    after[move.start] = 0
-    if abs(piece) == PAWN and (move.end - move.start) % 8 and not after[move.end]:
-        after[move.end - 8 * side] = 0  # captured in passing
-    after[move.end] = side * move.promotion or piece
+    new_board[move.start] = 0
+    if abs(piece) == PAWN and (move.end - move.start) % 8 and not new_board[move.end]:
+        new_board[move.end - 8 * side] = 0  # captured in passing
+    new_board[move.end] = side * move.promotion or piece
     double = abs(piece) == PAWN and abs(move.end - move.start) == 16
-    return after, (move.start + move.end) // 2 if double else NOWHERE
+    return new_board, (move.start + move.end) // 2 if double else NOWHERE
 
 
 def legal_moves(board: Sequence[int], side: int, passing: int = NOWHERE) -> Iterator[Move]:
     """Return the moves of a side that do not leave its king in check."""
     for move in moves(board, side, passing):
-        after, _ = moved(board, move)
-        if not attacked(after, after.index(side * KING), -side):
+        new_board, _ = make_move(board, move)
+        if not is_attacked(new_board, new_board.index(side * KING), -side):
             yield move
 
 
@@ -165,11 +172,11 @@ def mates(board: Sequence[int], side: int) -> list[Move]:
             checks = near[piece] >> move.end & 1 and not move.promotion
             if not (checks or move.promotion or opens):
                 continue
-            after, passing = moved(board, move)
-            if not (checks or attacked(after, king, side)):
+            new_board, passing = make_move(board, move)
+            if not (checks or is_attacked(new_board, king, side)):
                 continue
-            safe = not attacked(after, move.end if start == own_king else own_king, -side)
-            if safe and not _may_move(after, king, -side, passing):
+            safe = not is_attacked(new_board, move.end if start == own_king else own_king, -side)
+            if safe and not _may_move(new_board, king, -side, passing):
                 mating_moves.append(move)
     return mating_moves
 
@@ -209,12 +216,14 @@ def _may_move(board: list[int], king: int, side: int, passing: int) -> bool:
     Usually the king itself has one.
     """
     board[king] = 0
-    flight = any(board[end] * side <= 0 and not attacked(board, end, -side) for end in _KING[king])
+    flight = any(
+        board[end] * side <= 0 and not is_attacked(board, end, -side) for end in _KING[king]
+    )
     board[king] = side * KING
     if flight:
         return True
     for move in moves(board, side, passing):
-        if move.start != king and not attacked(moved(board, move)[0], king, -side):
+        if move.start != king and not is_attacked(make_move(board, move)[0], king, -side):
             return True
     return False
 

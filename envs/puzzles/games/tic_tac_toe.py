@@ -1,5 +1,4 @@
-"""rlsuite/TicTacToe-v0: the best move in a game
-of noughts and crosses on 4 x 4 cells, four in a row.
+"""rlsuite/TicTacToe-v0: the best move in noughts and crosses on 4 x 4 cells, four in a row.
 
 X is to move. One-shot, a move is right if no other move leads to a better result for X when both
 sides play perfectly. Interactively, the game is played to its end against a perfect opponent:
@@ -49,7 +48,7 @@ SIDE = 4
 CELLS = SIDE**2
 X, O = 1, 2  # noqa: E741 - the names of the players
 SYMBOLS = "_XO"
-MOST_EMPTY = 9
+MAX_EMPTY_CELLS = 9
 _OVER = 4
 _ROWS = [sum(1 << SIDE * r + c for c in range(SIDE)) for r in range(SIDE)]
 _COLUMNS = [sum(1 << SIDE * r + c for r in range(SIDE)) for c in range(SIDE)]
@@ -77,7 +76,7 @@ class TicTacToePuzzle(Puzzle[Position]):
         "positions that a search for the value of every move looks at, each counted once"
     )
     tier_is = "the number of empty cells"
-    tiers = range(2, MOST_EMPTY + 1)
+    tiers = range(2, MAX_EMPTY_CELLS + 1)
     few: ClassVar[dict[float, float]] = {4: 6_700, 6: 24_000}
 
     def __init__(self, tier: float) -> None:
@@ -127,7 +126,7 @@ class TicTacToePuzzle(Puzzle[Position]):
             "cell (_). The first "
             "to have four in a row, a column or a diagonal wins; if the board is full and nobody "
             "has, it is a draw. "
-            f"X is to move:\n\n{written(instance.cells.tolist())}\n\n"
+            f"X is to move:\n\n{position_text(instance.cells.tolist())}\n\n"
             "Find a best move for X: one after which, with perfect play by both, the game ends at "
             "least as well for X "
             "as after any other move (a win is better than a draw, a draw better than a loss). "
@@ -159,8 +158,9 @@ class TicTacToePuzzle(Puzzle[Position]):
         return RIGHT
 
     def solve(self, instance: Position) -> str:
-        """Return one of the best moves, which the position decides,
-        so that no cell is the answer too often.
+        """Return one of the best moves.
+
+        The position decides which one, so that no cell is the answer too often.
         """
         values = self._values(instance)
         moves = [cell for cell, value in values.items() if value == max(values.values())]
@@ -169,8 +169,9 @@ class TicTacToePuzzle(Puzzle[Position]):
         )
 
     def plan(self, instance: Position) -> list[int]:
-        """Return only the first of the best moves,
-        because later ones depend on the opponent's choices.
+        """Return only the first of the best moves.
+
+        Later ones depend on the opponent's choices.
         """
         values = self._values(instance)
         return [max(values, key=values.__getitem__)]
@@ -216,8 +217,9 @@ class TicTacToePuzzle(Puzzle[Position]):
 
 
 def values_of_moves(player_cells: int, rival_cells: int) -> dict[int, int]:
-    """Return the value of each move, by cell, for the player to move:
-    1 for a win, 0 for a draw, -1 for a loss.
+    """Return the value of each move for the player to move, by cell.
+
+    A win is 1, a draw 0, a loss -1.
 
     Nobody has won yet.
 
@@ -290,8 +292,9 @@ def values_of_moves(player_cells: int, rival_cells: int) -> dict[int, int]:
 
 
 class Solver:
-    """Solver of positions by full search:
-    1 if the player to move wins, 0 for a draw, -1 for a loss.
+    """Solver of positions by full search.
+
+    The value of a position is 1 if the player to move wins, 0 for a draw, -1 for a loss.
     """
 
     def __init__(self) -> None:
@@ -335,7 +338,7 @@ def _cell_name(cell: int) -> str:
     return f"{cell // SIDE + 1} {cell % SIDE + 1}"
 
 
-def written(cells: Sequence[int]) -> str:
+def position_text(cells: Sequence[int]) -> str:
     """Return a position as the prompt shows it."""
     return "\n".join(
         " ".join(SYMBOLS[owner] for owner in cells[r * SIDE : (r + 1) * SIDE]) for r in range(SIDE)
@@ -346,26 +349,30 @@ def written(cells: Sequence[int]) -> str:
 
 
 class GameTree(NamedTuple):
-    """A first position with the values of all positions that can follow:
-    ``3**e`` ways to fill its ``e`` empty cells.
+    """A first position with the values of all positions that can follow.
+
+    There are ``3**e`` ways to fill its ``e`` empty cells.
     """
 
     cells: Int8Array  # (16,)
     weights: IntArray
-    """int32 ``(16,)``: amount that an X in the cell adds
-    to the number of a position; an O adds twice as much.
+    """int32 ``(16,)``: amount that an X in the cell adds to the number of a position.
+
+    An O adds twice as much.
 
     The amounts are 1, 3, 9, ... for the empty cells in reading order, 0 for the others.
     """
     values: Int8Array
-    """int8 ``(3**e,)``: value for X of the position of each number:
-    -1, 0 or 1; 4 more if the game is over.
+    """int8 ``(3**e,)``: value for X of the position of each number, -1, 0 or 1.
+
+    The value is 4 more if the game is over.
     """
 
 
 def games(positions: np.ndarray) -> GameTree:
-    """Return the games from some positions ``(count, 16)``
-    with equally many empty cells, by retrograde analysis.
+    """Return the games from some positions ``(count, 16)`` by retrograde analysis.
+
+    The positions have equally many empty cells.
     """
     where = np.array([np.flatnonzero(cells == 0) for cells in positions])
     empty = where.shape[1]
@@ -386,8 +393,8 @@ def games(positions: np.ndarray) -> GameTree:
         free = powers[digits[number] == 0]
         if free.size:
             of_x = filled[number] % 2 == 0
-            after = values[:, number + (1 if of_x else 2) * free]
-            best = after.max(1) if of_x else after.min(1)
+            values_after = values[:, number + (1 if of_x else 2) * free]
+            best = values_after.max(1) if of_x else values_after.min(1)
             values[:, number] = np.where(over[:, number], values[:, number], best)
     return GameTree(positions, weights, values + _OVER * over.astype(np.int8))
 
@@ -494,7 +501,7 @@ class TicTacToe(PuzzleTask[State]):
         """Show the rules in a line, and the board."""
         return (
             "Four in a row wins. You are X and to "
-            f"move:\n\n{written(np.asarray(state.cells).tolist())}"
+            f"move:\n\n{position_text(np.asarray(state.cells).tolist())}"
         )
 
     def how_to_act(self) -> str:
@@ -553,6 +560,6 @@ class PerfectPlayer(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the legal move with the best value of the position after it."""
         game, cells = view.params.instance, view.state.cells
-        after = game.values[(cells * game.weights).sum(dtype=jnp.int32) + game.weights]
-        worth = after - _OVER * (after > 1)
+        values_after = game.values[(cells * game.weights).sum(dtype=jnp.int32) + game.weights]
+        worth = values_after - _OVER * (values_after > 1)
         return jnp.argmax(jnp.where(cells == 0, worth, -2)).astype(jnp.int32), memory

@@ -1,5 +1,6 @@
-"""rlsuite/Binairo-v0: zeros and ones, equally many in every line,
-no three equal in a row, no two lines equal.
+"""rlsuite/Binairo-v0: fill a grid with zeros and ones, equally many in every line.
+
+No three symbols in a row are equal, nor are any two lines.
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution: a cell is emptied only
 if no solution has the other symbol in it. See :mod:`..shared.grid_filling` for actions,
@@ -27,7 +28,7 @@ from rlbench_suite.numerics.bitset import unpack_bits
 from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.grid_filling import FillTask, Grid, GridPuzzle, rows_as_bits
-from ..shared.symmetry import relabelled, smallest_form, square_symmetries
+from ..shared.symmetry import relabel_values, smallest_form, square_symmetries
 from .line_solver import LineSolver, Options
 
 TO_FILL = {4: 6, 6: 22, 8: 40}
@@ -67,8 +68,9 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         ]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a full grid and empty it in random order
-        while it has one solution; None if that ends too early.
+        """Draw a full grid and empty it in random order while it has one solution.
+
+        The result is None if that ends too early.
         """
         solver = LineSolver(self.rows, 2)
         (full,) = solver.solutions([self._lines] * self.rows, [self._lines] * self.rows, 1, dice)
@@ -86,12 +88,13 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections,
-        each with its first symbol named 0.
+        """Return the least of the eight rotations and reflections.
+
+        In each, the first symbol is named 0.
         """
         cells = instance.givens.tolist()
         return smallest_form(
-            relabelled(cells[i] for i in order) for order in square_symmetries(self.rows)
+            relabel_values(cells[i] for i in order) for order in square_symmetries(self.rows)
         )
 
     def rules(self) -> str:
@@ -105,7 +108,7 @@ class BinairoPuzzle(GridPuzzle[Instance]):
             "and no two columns are equal."
         )
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first line with a flaw, or the first two that are equal."""
         for kind, lines in (
             ("row", grid),
@@ -133,8 +136,9 @@ class BinairoPuzzle(GridPuzzle[Instance]):
         return float(solver.read)
 
     def heuristic(self, instance: Instance) -> str:
-        """Put 0 into each cell in reading order,
-        or 1 where a 0 would be one too many or the third in a row.
+        """Put 0 into each cell in reading order where it fits, else 1.
+
+        It does not fit where it would be one too many or the third in a row.
         """
         side, half = self.rows, self.rows // 2
         grid = self.clue_rows(instance)
@@ -143,17 +147,19 @@ class BinairoPuzzle(GridPuzzle[Instance]):
                 if grid[r][c] == 0:
                     row, column = grid[r], [line[c] for line in grid]
                     full = row.count(1) == half or column.count(1) == half
-                    grid[r][c] = 2 if full or _third(row, c, 1) or _third(column, r, 1) else 1
-        return self.written(grid)
+                    grid[r][c] = (
+                        2 if full or _makes_three(row, c, 1) or _makes_three(column, r, 1) else 1
+                    )
+        return self.write_answer(grid)
 
     def _options(self, cells: list[int]) -> tuple[Options, Options]:
         """Return the arrangements of rows and columns that keep to the cells that are not 0."""
         rows = self.as_rows(cells)
-        return [self._fitting(row) for row in rows], [
-            self._fitting(column) for column in zip(*rows, strict=True)
+        return [self._fitting_arrangements(row) for row in rows], [
+            self._fitting_arrangements(column) for column in zip(*rows, strict=True)
         ]
 
-    def _fitting(self, line: list[int] | tuple[int, ...]) -> list[int]:
+    def _fitting_arrangements(self, line: list[int] | tuple[int, ...]) -> list[int]:
         closed = sum(3 - value << 2 * i for i, value in enumerate(line) if value)
         return [option for option in self._lines if not option & closed]
 
@@ -165,7 +171,7 @@ def _flaw(bits: list[int]) -> str:
     return "" if 2 * sum(bits) == len(bits) else "does not hold as many zeros as ones"
 
 
-def _third(line: list[int], i: int, value: int) -> bool:
+def _makes_three(line: list[int], i: int, value: int) -> bool:
     """Return whether a value at place ``i`` makes three in a row."""
     return any(
         line[j:i] + line[i + 1 : j + 3] == [value, value] for j in range(max(i - 2, 0), i + 1)
@@ -188,7 +194,7 @@ class Binairo(FillTask):
         rows = self._rows(cells)
         above: list[Any] = [_NONE, _NONE, *rows]
         below: list[Any] = [*rows, _NONE, _NONE]
-        enough = self._balanced(rows)
+        enough = self._complete_symbols(rows)
         free = []
         for r, row in enumerate(rows):
             thirds = (row << 2 & row << 4) | (row >> 2 & row >> 4) | (row << 2 & row >> 2)
@@ -197,33 +203,40 @@ class Binairo(FillTask):
                 | (below[r + 1] & below[r + 2])
                 | (above[r + 1] & below[r + 1])
             )
-            closed = thirds | enough | self._enough(row, _LOW_BITS) | self._enough(row, _HIGH_BITS)
+            closed = (
+                thirds
+                | enough
+                | self._symbol_if_complete(row, _LOW_BITS)
+                | self._symbol_if_complete(row, _HIGH_BITS)
+            )
             empty = ~(row | row >> 1) & _LOW_BITS
-            free.append((empty | empty << 1) & ~closed & self._lowest(self.side))
+            free.append((empty | empty << 1) & ~closed & self._first_cells(self.side))
         return unpack_bits(free, 2 * self.side)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every line is balanced, without three in a row, and unlike the others."""
         side, rows = self.side, self._rows(cells)
         conditions = [lax.population_count(row & _HIGH_BITS) == side // 2 for row in rows]
-        conditions.append(self._balanced(rows) == self._lowest(side))
+        conditions.append(self._complete_symbols(rows) == self._first_cells(side))
         conditions += [row & row >> 2 & row >> 4 == 0 for row in rows]
         conditions += [rows[r] & rows[r + 1] & rows[r + 2] == 0 for r in range(side - 2)]
         conditions += [row_above != row_below for row_above, row_below in combinations(rows, 2)]
-        for apart in range(1, side):
-            different = reduce(operator.or_, (row ^ row >> 2 * apart for row in rows))
-            conditions.append(~different & _HIGH_BITS & self._lowest(side - apart) == 0)
+        for distance in range(1, side):
+            different = reduce(operator.or_, (row ^ row >> 2 * distance for row in rows))
+            conditions.append(~different & _HIGH_BITS & self._first_cells(side - distance) == 0)
         return reduce(operator.and_, conditions)
 
     def _rows(self, cells: jax.Array) -> list[jax.Array]:
-        """Return each row as a uint16 with two bits for each cell:
-        one for each symbol, in the order of actions.
+        """Return each row as a uint16 with two bits for each cell.
+
+        There is one bit for each symbol, in the order of actions.
         """
         return rows_as_bits(cells.astype(jnp.uint16), self.side, 2)
 
-    def _balanced(self, rows: list[jax.Array]) -> jax.Array:
-        """Return the symbols of which each column has enough,
-        as bits of a row; they are counted in binary digits.
+    def _complete_symbols(self, rows: list[jax.Array]) -> jax.Array:
+        """Return the symbols of which each column has enough, as bits of a row.
+
+        The symbols are counted in binary digits.
         """
         digits: list[Any] = [_NONE] * 4
         for row in rows:
@@ -231,14 +244,14 @@ class Binairo(FillTask):
             for i, digit in enumerate(digits):
                 digits[i], carried = digit ^ carried, digit & carried
         half = (digit if self.side // 2 >> i & 1 else ~digit for i, digit in enumerate(digits))
-        full: jax.Array = reduce(operator.and_, half) & self._lowest(self.side)
+        full: jax.Array = reduce(operator.and_, half) & self._first_cells(self.side)
         return full
 
-    def _enough(self, row: jax.Array, symbol: np.uint16) -> jax.Array:
+    def _symbol_if_complete(self, row: jax.Array, symbol: np.uint16) -> jax.Array:
         """Return the bits of a symbol if a row has enough of it."""
         return jnp.where(lax.population_count(row & symbol) == self.side // 2, symbol, _NONE)
 
     @staticmethod
-    def _lowest(cells: int) -> np.uint16:
+    def _first_cells(cells: int) -> np.uint16:
         """Return the bits of the first cells of a row."""
         return np.uint16(4**cells - 1)

@@ -1,5 +1,6 @@
-"""rlsuite/Campsite-v0: pitch a tent beside every tree,
-no two tents touching, by the counts of rows and columns.
+"""rlsuite/Campsite-v0: pitch a tent beside every tree, by the counts of rows and columns.
+
+No two tents touch.
 
 ``difficulty`` is the side of the grid. In an instance, exactly one arrangement keeps the counts,
 lets no tents touch, and puts a tent beside every tree and a tree beside every tent. It also gives
@@ -74,12 +75,12 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         trees: set[int] = set()
         for cell in dice.shuffled(range(side * side)):
             if len(tents) < num_tents and not any(
-                neighbour in tents for neighbour in self._around(cell, diagonally=True)
+                neighbour in tents for neighbour in self._neighbours(cell, diagonally=True)
             ):
                 tents.add(cell)
         for tent in sorted(tents):
             free_cells = [
-                cell for cell in self._around(tent) if cell not in tents and cell not in trees
+                cell for cell in self._neighbours(tent) if cell not in tents and cell not in trees
             ]
             if not free_cells:
                 return None
@@ -129,7 +130,7 @@ class CampsitePuzzle(GridPuzzle[Instance]):
             f"Tents in the columns, from the left: {' '.join(map(str, columns))}"
         )
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name a wrong count, tents that touch, or the impossibility of a pairing."""
         counts, side = instance.counts.tolist(), self.rows
         for kind, lines, line_counts in (
@@ -142,11 +143,13 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         cells = [value for row in grid for value in row]
         tents = [cell for cell, value in enumerate(cells) if value == TENT]
         for tent in tents:
-            if any(cells[neighbour] == TENT for neighbour in self._around(tent, diagonally=True)):
+            if any(
+                cells[neighbour] == TENT for neighbour in self._neighbours(tent, diagonally=True)
+            ):
                 return (
                     f"the tent in row {tent // side + 1}, column {tent % side + 1} touches another"
                 )
-        return "" if self._paired(cells, tents) else "trees and tents cannot be paired off"
+        return "" if self._can_pair(cells, tents) else "trees and tents cannot be paired off"
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
@@ -167,8 +170,9 @@ class CampsitePuzzle(GridPuzzle[Instance]):
         return float(search.tried)
 
     def heuristic(self, instance: Instance) -> str:
-        """Pitch a tent in reading order wherever the counts leave room,
-        a tree is beside it and no tent touches it.
+        """Pitch a tent in reading order wherever the counts leave room and the place is legal.
+
+        A tree must be beside the tent, and no other tent may touch it.
         """
         side, tents_left = self.rows, instance.counts.tolist()
         cells = instance.givens.tolist()
@@ -176,16 +180,17 @@ class CampsitePuzzle(GridPuzzle[Instance]):
             row, column = cell // side, side + cell % side
             if value == 0:
                 lonely = not any(
-                    cells[neighbour] == TENT for neighbour in self._around(cell, diagonally=True)
+                    cells[neighbour] == TENT
+                    for neighbour in self._neighbours(cell, diagonally=True)
                 )
-                beside = any(cells[neighbour] == TREE for neighbour in self._around(cell))
+                beside = any(cells[neighbour] == TREE for neighbour in self._neighbours(cell))
                 fits = lonely and beside and tents_left[row] > 0 and tents_left[column] > 0
                 cells[cell] = TENT if fits else GRASS
                 tents_left[row] -= fits
                 tents_left[column] -= fits
-        return self.written(self.as_rows(cells))
+        return self.write_answer(self.as_rows(cells))
 
-    def _around(self, cell: int, *, diagonally: bool = False) -> list[int]:
+    def _neighbours(self, cell: int, *, diagonally: bool = False) -> list[int]:
         """Return the four neighbours of a cell, or all eight, within the grid."""
         side = self.rows
         row, column = divmod(cell, side)
@@ -196,12 +201,12 @@ class CampsitePuzzle(GridPuzzle[Instance]):
             if (diagonally or r == row or c == column) and (r, c) != (row, column)
         ]
 
-    def _paired(self, cells: list[int], tents: list[int]) -> bool:
+    def _can_pair(self, cells: list[int], tents: list[int]) -> bool:
         """Return whether trees and tents can be paired off, by augmenting paths."""
         tent_of: dict[int, int] = {}
 
         def find(tent: int, tried_trees: set[int]) -> bool:
-            for tree in self._around(tent):
+            for tree in self._neighbours(tent):
                 if cells[tree] == TREE and tree not in tried_trees:
                     tried_trees.add(tree)
                     if tree not in tent_of or find(tent_of[tree], tried_trees):
@@ -221,45 +226,48 @@ class _Search:
         grid = puzzle.clue_rows(instance)
         self._counts = instance.counts.tolist()
         self._trees = [sum(1 << c for c, value in enumerate(row) if value == TREE) for row in grid]
-        fields = [self._beside(self._trees, r) & ~self._trees[r] for r in range(side)]
-        apart = [tents for tents in range(2**side) if not tents & tents >> 1]
+        fields = [self._cells_beside(self._trees, r) & ~self._trees[r] for r in range(side)]
+        separate = [tents for tents in range(2**side) if not tents & tents >> 1]
         self._options = [
-            [tents for tents in apart if not tents & ~field and tents.bit_count() == count]
+            [tents for tents in separate if not tents & ~field and tents.bit_count() == count]
             for field, count in zip(fields, self._counts[:side], strict=True)
         ]
 
     def arrangements(self) -> Iterator[list[int]]:
-        """Return the tents of each row, for every arrangement
-        with a tent beside each tree and the other way round.
+        """Yield the tents of each row for every possible arrangement.
+
+        In an arrangement every tree has a tent beside it and every tent a tree.
         """
         yield from self._extend([], self._counts[len(self._options) :])
 
     def _extend(self, rows: list[int], counts_left: list[int]) -> Iterator[list[int]]:
         if len(rows) == len(self._options):
-            if not any(counts_left) and not self._alone(rows, len(rows) - 1):
+            if not any(counts_left) and not self._lonely_trees(rows, len(rows) - 1):
                 yield rows
             return
         above = rows[-1] if rows else 0
-        near = above | above << 1 | above >> 1
+        touched = above | above << 1 | above >> 1
         for tents in self._options[len(rows)]:
-            if tents & near:
+            if tents & touched:
                 continue
             self.tried += 1
-            after = [count - (tents >> c & 1) for c, count in enumerate(counts_left)]
+            new_counts_left = [count - (tents >> c & 1) for c, count in enumerate(counts_left)]
             longer = [*rows, tents]
-            if min(after) >= 0 and not (rows and self._alone(longer, len(rows) - 1)):
-                yield from self._extend(longer, after)
+            if min(new_counts_left) >= 0 and not (
+                rows and self._lonely_trees(longer, len(rows) - 1)
+            ):
+                yield from self._extend(longer, new_counts_left)
 
-    def _alone(self, rows: list[int], row: int) -> int:
+    def _lonely_trees(self, rows: list[int], row: int) -> int:
         """Return the trees of a row that have no tent beside them."""
-        return self._trees[row] & ~self._beside(rows, row)
+        return self._trees[row] & ~self._cells_beside(rows, row)
 
-    def _beside(self, rows: list[int], row: int) -> int:
+    def _cells_beside(self, rows: list[int], row: int) -> int:
         """Return the cells of a row that have a neighbour in these sets."""
-        here = rows[row]
+        middle = rows[row]
         above = rows[row - 1] if row else 0
         below = rows[row + 1] if row + 1 < len(rows) else 0
-        return (here << 1 | here >> 1 | above | below) & self._every
+        return (middle << 1 | middle >> 1 | above | below) & self._every
 
 
 class Campsite(FillTask):
@@ -293,8 +301,10 @@ class Campsite(FillTask):
         )
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow grass that leaves its lines room for tents,
-        and tents beside a tree, apart and within the counts.
+        """Allow grass and tents that the rules leave open.
+
+        Grass must leave its lines room for tents. Tents must be beside a tree, apart, and within
+        the counts.
         """
         gaps, tents, trees = self._rows(cells)
         pitched, free = self._tally(tents), self._tally(gaps)
@@ -303,7 +313,7 @@ class Campsite(FillTask):
         spare = self._cross(
             [count > needed for count, needed in zip(free, tents_left, strict=True)]
         )
-        fits, wide = self._beside(trees), [row | row << 2 | row >> 2 for row in tents]
+        fits, wide = self._cells_beside(trees), [row | row << 2 | row >> 2 for row in tents]
         rows = []
         for r, gap in enumerate(gaps):
             touched = reduce(operator.or_, wide[max(r - 1, 0) : r + 2])
@@ -311,23 +321,26 @@ class Campsite(FillTask):
             rows.append(gap & spare[r] | tent << 1)
         return unpack_bits(rows, 2 * self.side)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether counts are right, no tents touch,
-        each tree is beside a tent, and each tent beside a tree.
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether counts are right, no tents touch, and trees and tents stand in pairs.
+
+        Each tree must be beside a tent and each tent beside a tree.
         """
         _, tents, trees = self._rows(cells)
         conditions = [count == instance.counts[i] for i, count in enumerate(self._tally(tents))]
         conditions += [row & row << 2 == 0 for row in tents]
         conditions += [row & (near | near << 2 | near >> 2) == 0 for near, row in pairwise(tents)]
-        for some, counterparts in ((tents, trees), (trees, tents)):
+        for pieces, counterparts in ((tents, trees), (trees, tents)):
             conditions += [
-                row & ~near == 0 for row, near in zip(some, self._beside(counterparts), strict=True)
+                row & ~near == 0
+                for row, near in zip(pieces, self._cells_beside(counterparts), strict=True)
             ]
         return reduce(operator.and_, conditions)
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array], list[jax.Array]]:
-        """Return the empty cells, the tents and the trees of each row:
-        two bits a cell, the lower one set.
+        """Return the empty cells, the tents and the trees of each row.
+
+        A cell has two bits, of which the lower one is set.
         """
         words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
         every = np.uint32(sum(4**i for i in range(self.side)))
@@ -356,7 +369,7 @@ class Campsite(FillTask):
         return [jnp.where(line, columns, 0) for line in lines[: self.side]]
 
     @staticmethod
-    def _beside(rows: list[jax.Array]) -> list[jax.Array]:
+    def _cells_beside(rows: list[jax.Array]) -> list[jax.Array]:
         """Return the cells that are directly beside, above or below one of these cells."""
         none = jnp.uint32(0)
         above, below = [none, *rows], [*rows[1:], none]

@@ -1,5 +1,4 @@
-"""rlsuite/Hitori-v0: blacken cells so
-that no number occurs twice among the white cells of a row or column.
+"""rlsuite/Hitori-v0: blacken cells so that no line has a number twice among its white cells.
 
 Instances have exactly one solution. Cells are blackened in random order until the rules allow no
 further one. White cells get random numbers that keep the rules; each black cell gets a number that
@@ -30,13 +29,13 @@ from rlbench_suite.numerics.reductions import union
 from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import CLUE_PAPER, FILLED, INK, LINE, PAPER, Board
-from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, two_symbol_mask
 from ..shared.puzzle_task import Params
-from ..shared.symmetry import relabelled, smallest_form, square_symmetries
+from ..shared.symmetry import relabel_values, smallest_form, square_symmetries
 
 BLACK, WHITE = 1, 2
-LARGEST_SIDE = 9
-_MOST_REDRAWN = 30
+MAX_SIDE = 9
+_MAX_DRAWS = 30
 
 
 class Instance(NamedTuple):
@@ -57,7 +56,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         "uniqueness"
     )
     tier_is = "the side"
-    tiers = range(3, LARGEST_SIDE + 1)
+    tiers = range(3, MAX_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 11_000}
     symbols = "#."
     fillable = 2
@@ -69,7 +68,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         self._every = 2 ** (side * side) - 1
         self._not_first = self._every // (2**side - 1) * (2**side - 2)
         """The cells that are not in the first column."""
-        self._beside = [self._spread(1 << cell) for cell in range(side * side)]
+        self._beside = [self._neighbours(1 << cell) for cell in range(side * side)]
         """The neighbours of each cell."""
         self._in_line = [
             sum(
@@ -87,14 +86,14 @@ class HitoriPuzzle(GridPuzzle[Instance]):
 
         Return None if no numbers were found that leave one solution.
         """
-        black = self._blackened(dice)
+        black = self._sample_black_cells(dice)
         numbers = self._white_numbers(black, dice)
         if numbers is None:
             return None
         black_cells = [cell for cell in range(len(numbers)) if black >> cell & 1]
         for cell in black_cells:
             numbers[cell] = self._number_in_line(cell, black, numbers, dice)
-        for _ in range(_MOST_REDRAWN):
+        for _ in range(_MAX_DRAWS):
             other_solutions = [
                 solution for solution in islice(self._solutions(numbers), 2) if solution != black
             ]
@@ -107,12 +106,13 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections,
-        numbers renamed in order of first occurrence.
+        """Return the least of the eight rotations and reflections.
+
+        Numbers are renamed in order of first occurrence.
         """
         numbers = instance.numbers.tolist()
         return smallest_form(
-            relabelled(numbers[i] for i in order) for order in square_symmetries(self.rows)
+            relabel_values(numbers[i] for i in order) for order in square_symmetries(self.rows)
         )
 
     def rules(self) -> str:
@@ -129,9 +129,10 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         rows = self.as_rows(instance.numbers.tolist())
         return "The numbers:\n" + "\n".join(" ".join(map(str, row)) for row in rows)
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
-        """Name the first repeated number, the first black neighbours,
-        or unconnected white cells.
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
+        """Name the first broken rule.
+
+        It is a repeated number, black neighbours, or white cells that are not connected.
         """
         numbers = instance.numbers.tolist()
         black = sum(
@@ -144,13 +145,15 @@ class HitoriPuzzle(GridPuzzle[Instance]):
             if black >> cell & 1 and self._beside[cell] & black:
                 return f"the black cell in {where} has a black neighbour"
         return (
-            "" if self._connected(self._every & ~black) else "the white cells do not hang together"
+            ""
+            if self._is_connected(self._every & ~black)
+            else "the white cells do not hang together"
         )
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
         for black in self._solutions(instance.numbers.tolist()):
-            return self._coloured(black)
+            return self._colour_grid(black)
         raise ValueError("these numbers have no solution")
 
     def difficulty(self, instance: Instance) -> float:
@@ -170,17 +173,17 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         for cell, equal_cells in enumerate(self._repeats(instance.numbers.tolist())):
             if equal_cells & ~black and not self._beside[cell] & black:
                 black |= 1 << cell
-        return self.written(self._coloured(black))
+        return self.write_answer(self._colour_grid(black))
 
     # -- generation --------------------------------------------------------------------------------
 
-    def _blackened(self, dice: Dice) -> int:
+    def _sample_black_cells(self, dice: Dice) -> int:
         """Draw a set of black cells to which no further one can be added."""
         black = 0
         for cell in dice.shuffled(range(self.rows**2)):
-            more = black | 1 << cell
-            if not self._beside[cell] & black and self._connected(self._every & ~more):
-                black = more
+            new_black = black | 1 << cell
+            if not self._beside[cell] & black and self._is_connected(self._every & ~new_black):
+                black = new_black
         return black
 
     def _white_numbers(self, black: int, dice: Dice) -> list[int] | None:
@@ -209,8 +212,9 @@ class HitoriPuzzle(GridPuzzle[Instance]):
         return numbers
 
     def _number_in_line(self, cell: int, black: int, numbers: Sequence[int], dice: Dice) -> int:
-        """Return a number that both lines of a black cell have in white cells;
-        if there is none, one of either line.
+        """Return a number that both lines of a black cell have in white cells.
+
+        If there is none, return a number of either line.
         """
         side = self.rows
         row, column = divmod(cell, side)
@@ -237,17 +241,18 @@ class HitoriPuzzle(GridPuzzle[Instance]):
             for colour in (BLACK, WHITE):
                 if tried:
                     tried[0] += 1
-                implied = self._implied(repeats, black, white, order[start], colour)
+                implied = self._implied_colours(repeats, black, white, order[start], colour)
                 if implied:
                     yield from search(*implied, start + 1)
 
         return search(0, 0, 0)
 
-    def _implied(
+    def _implied_colours(
         self, repeats: Sequence[int], black: int, white: int, cell: int, colour: int
     ) -> tuple[int, int] | None:
-        """Return the black and the white cells after a cell is coloured,
-        and all that follows; None if impossible.
+        """Return the black and the white cells after a cell is coloured, with all that follows.
+
+        The result is None if that is impossible.
         """
         new_black, new_white = (1 << cell, 0) if colour == BLACK else (0, 1 << cell)
         while new_black or new_white:
@@ -263,7 +268,7 @@ class HitoriPuzzle(GridPuzzle[Instance]):
             if to_white & black or to_black & white or to_white & to_black:
                 return None
             new_black, new_white = to_black & ~black, to_white & ~white
-        if white & ~self._reached(white & -white, self._every & ~black):
+        if white & ~self._reachable_cells(white & -white, self._every & ~black):
             return None
         return black, white
 
@@ -274,24 +279,24 @@ class HitoriPuzzle(GridPuzzle[Instance]):
             with_number[number] |= 1 << cell
         return [with_number[number] & self._in_line[cell] for cell, number in enumerate(numbers)]
 
-    def _spread(self, cells: int) -> int:
+    def _neighbours(self, cells: int) -> int:
         """Return the neighbours of some cells."""
         side = self.rows
         to_left, to_right = (cells & self._not_first) >> 1, cells << 1 & self._not_first
         return (to_left | to_right | cells << side | cells >> side) & self._every
 
-    def _reached(self, start: int, ground: int) -> int:
+    def _reachable_cells(self, start: int, ground: int) -> int:
         """Return the cells of the ground that are connected with the start."""
-        reached, before = start, 0
-        while reached != before:
-            before = reached
-            reached |= self._spread(reached) & ground
+        reached, previous = start, 0
+        while reached != previous:
+            previous = reached
+            reached |= self._neighbours(reached) & ground
         return reached
 
-    def _connected(self, cells: int) -> bool:
-        return self._reached(cells & -cells, cells) == cells
+    def _is_connected(self, cells: int) -> bool:
+        return self._reachable_cells(cells & -cells, cells) == cells
 
-    def _coloured(self, black: int) -> Grid:
+    def _colour_grid(self, black: int) -> Grid:
         return self.as_rows([BLACK if black >> cell & 1 else WHITE for cell in range(self.rows**2)])
 
 
@@ -313,8 +318,9 @@ class Hitori(CellFillTask):
         return side * side * (side - 1)
 
     def facts(self, instance: Any) -> jax.Array:
-        """Return whether two cells of a row have the same number,
-        for all pairs and rows; then the same for columns.
+        """Return whether two cells of a line have the same number, for all pairs and lines.
+
+        Pairs in rows come first, then pairs in columns.
         """
         numbers = instance.numbers.reshape(self.side, self.side)
         equal = [
@@ -336,9 +342,11 @@ class Hitori(CellFillTask):
         )
         return (Component("equal", meaning, shape=shape),)
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow black without black neighbours,
-        and white where no white cell of its lines has its number.
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow the colours that the cell's neighbours and lines leave open.
+
+        A black cell has no black neighbours. A white cell's number is not in other white cells of
+        its lines.
         """
         grid = cells.reshape(self.side, self.side)
         padded = jnp.pad(grid == BLACK, 1)
@@ -346,15 +354,16 @@ class Hitori(CellFillTask):
         number = self._numbers(instance)
         white = jnp.where(grid == WHITE, number, 0)
         used_numbers = self._union(white, 1)[:, None] | self._union(white, 0)
-        return either(~beside, used_numbers & number == 0)
+        return two_symbol_mask(~beside, used_numbers & number == 0)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return whether no black cells touch, the white cells are connected,
-        and no line repeats a white number.
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Return whether the cells keep all three rules.
+
+        No black cells touch, the white cells are connected, and no line repeats a white number.
         """
         grid = cells.reshape(self.side, self.side)
         black = grid == BLACK
-        apart = ~(black[1:] & black[:-1]).any() & ~(black[:, 1:] & black[:, :-1]).any()
+        is_separate = ~(black[1:] & black[:-1]).any() & ~(black[:, 1:] & black[:, :-1]).any()
         number = jnp.where(black, 0, self._numbers(instance))
         count = (~black).astype(jnp.int8)
         different = [
@@ -363,7 +372,7 @@ class Hitori(CellFillTask):
             ).all()
             for axis in (0, 1)
         ]
-        return apart & different[0] & different[1] & self._connected(~black)
+        return is_separate & different[0] & different[1] & self._is_connected(~black)
 
     def _numbers(self, instance: Any) -> jax.Array:
         """Return the number of each cell as a bit, uint16 ``(side, side)``."""
@@ -375,7 +384,7 @@ class Hitori(CellFillTask):
     def _union(bits: jax.Array, axis: int) -> jax.Array:
         return union(bits, axis)
 
-    def _connected(self, cells: jax.Array) -> jax.Array:
+    def _is_connected(self, cells: jax.Array) -> jax.Array:
         """Return whether some cells are connected.
 
         A flood starts from the first cell. It fills rows (as words) in both directions over

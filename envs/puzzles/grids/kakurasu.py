@@ -1,5 +1,4 @@
-"""rlsuite/Kakurasu-v0: fill cells so that the numbers
-of the filled ones add up to the clue of every row and column.
+"""rlsuite/Kakurasu-v0: fill cells so that their numbers add up to the clue of every row and column.
 
 Instances have exactly one solution: a random filling is kept if a search finds no second one.
 ``difficulty`` (of the task) is the side. See :mod:`..shared.grid_filling` for actions, observations
@@ -26,10 +25,10 @@ from rlbench_suite.numerics.reductions import summed
 from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import Board
-from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, either
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, two_symbol_mask
 
 FILLED, BLANK = 1, 2
-LARGEST_SIDE = 8
+MAX_SIDE = 8
 
 
 class Instance(NamedTuple):
@@ -51,7 +50,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         "patterns of rows that a depth-first search tries until it has proven uniqueness"
     )
     tier_is = "the side"
-    tiers = range(2, LARGEST_SIDE + 1)
+    tiers = range(2, MAX_SIDE + 1)
     few: ClassVar[dict[float, float]] = {3: 286, 4: 32_670}
     symbols = "#."
     fillable = 2
@@ -71,8 +70,10 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
             (tops - r * self._row_ones[-1], tops - (r * (r - 1) // 2 + 1) * self._row_ones[-1])
             for r in range(side + 1)
         ]
-        """Numbers to add for each r: the first sets the top bit of bytes that are at least r, the
-        second that of bytes that the rows before r cannot make.
+        """Two numbers for each r that mark bytes by their top bits when they are added.
+
+        The first marks bytes that are at least r, the second bytes that the rows before r cannot
+        make.
         """
         self._fitting: list[list[list[tuple[int, int, int]]]] = [
             [[] for _ in range(self._sum[-1] + 1)] for _ in range(side + 1)
@@ -91,7 +92,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         }
         """The cells of such a row."""
         self._lines = {
-            row_ones: self.written([list(cells)]) for row_ones, cells in self._cells.items()
+            row_ones: self.write_answer([list(cells)]) for row_ones, cells in self._cells.items()
         }
         """The same row in the format of an answer."""
         self._counted = [
@@ -108,8 +109,9 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         ]
         """The same contributions by cells."""
         self._searched: tuple[tuple[bytes, int], tuple[int, ...]] = (b"", 0), ()
-        """Sums of the last instance that was made, and a solution,
-        so that the solver need not search again.
+        """Sums of the last instance that was made, and a solution.
+
+        With them the solver need not search again.
         """
 
     def compose(self, dice: Dice) -> Instance:
@@ -152,7 +154,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
             f"{columns}"
         )
 
-    def sound(self, instance: Instance, cells: bytes) -> bool:
+    def is_sound(self, instance: Instance, cells: bytes) -> bool:
         """Check all lines at once, a byte for each row or column; no sum exceeds 36."""
         side, sums = self.rows, 0
         for r, added in enumerate(self._added):
@@ -162,7 +164,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
             == instance.column_sums.tobytes() + instance.row_sums.tobytes()
         )
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first line that misses its clue."""
         across = list(zip(*grid, strict=True))
         for kind, lines, sums in (
@@ -177,13 +179,13 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
 
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
-        return self.as_rows(b"".join([self._cells[row] for row in self._first(instance)]))
+        return self.as_rows(b"".join([self._cells[row] for row in self._first_solution(instance)]))
 
     def solve(self, instance: Instance) -> str:
         """Return the same grid as text, joined from lines."""
-        return "\n".join([self._lines[row] for row in self._first(instance)])
+        return "\n".join([self._lines[row] for row in self._first_solution(instance)])
 
-    def _first(self, instance: Instance) -> tuple[int, ...]:
+    def _first_solution(self, instance: Instance) -> tuple[int, ...]:
         sums = self._sums(instance)
         searched_sums, solution = self._searched
         if searched_sums == sums:
@@ -198,9 +200,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
         return float(self._solutions(*self._sums(instance))[1])
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill each row from its last cell wherever neither
-        its row nor its column would exceed its clue.
-        """
+        """Fill each row from its last cell on, wherever both clues have room."""
         lacking = instance.column_sums.tolist()
         grid = []
         for r, clue in enumerate(instance.row_sums.tolist(), 1):
@@ -212,7 +212,7 @@ class KakurasuPuzzle(GridPuzzle[Instance]):
                     lacking[c] -= r
                     line[c] = FILLED
             grid.append(line)
-        return self.written(grid)
+        return self.write_answer(grid)
 
     @staticmethod
     def _sums(instance: Instance) -> tuple[bytes, int]:
@@ -282,9 +282,11 @@ class Kakurasu(CellFillTask):
         """A clue for each line."""
         return 2 * self.puzzle.rows
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow filling a cell if both clues have room for it,
-        and leaving it blank if both can still be reached.
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow the values that both clues of a cell leave open.
+
+        A cell may be filled if both clues have room for it, and left blank if both can still be
+        reached.
         """
         numbers = self.numbers
         row_sums, column_sums = self._sums(cells == FILLED)
@@ -295,9 +297,9 @@ class Kakurasu(CellFillTask):
         spare = (numbers <= (row_most - instance.row_sums)[:, None]) & (
             numbers[:, None] <= column_most - instance.column_sums
         )
-        return either(fits, spare)
+        return two_symbol_mask(fits, spare)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every line adds up to its clue."""
         row_sums, column_sums = self._sums(cells == FILLED)
         return (row_sums == instance.row_sums).all() & (column_sums == instance.column_sums).all()

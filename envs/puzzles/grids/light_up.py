@@ -27,14 +27,14 @@ from rlbench_suite.numerics.reductions import union
 from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import INK, PAPER, Board
-from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, either
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState, two_symbol_mask
 from ..shared.puzzle_task import Params
 from ..shared.symmetry import smallest_form, square_symmetries
 from .neighbours import neighbours
 
 BULB, DARK, WALL, NUMBERED = 1, 2, 3, 4
 """Symbols; ``NUMBERED + k`` is a wall with the number k."""
-LARGEST_SIDE = 10
+MAX_SIDE = 10
 WALL_SHARE = 0.22
 
 
@@ -53,7 +53,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         "bulbs that a depth-first search (fewest places first) tries until it has proven uniqueness"
     )
     tier_is = "the side"
-    tiers = range(3, LARGEST_SIDE + 1)
+    tiers = range(3, MAX_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 5_200}
     symbols = "*.#01234"
     fillable = 2
@@ -66,8 +66,9 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         self._beside = neighbours(side, diagonally=False)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw walls, bulbs and numbers, then hide numbers;
-        None if all numbers together leave other solutions.
+        """Draw walls, bulbs and numbers, then hide numbers.
+
+        The result is None if all numbers together leave other solutions.
         """
         cells = self.rows**2
         givens = [0] * cells
@@ -107,7 +108,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
             "number."
         )
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first unlit cell, bulb lit by another, or wall with a wrong number of bulbs."""
         cells = [value for row in grid for value in row]
         lit_from = self._lit_from(cells)
@@ -129,7 +130,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         """Return the first solution that a search finds; it is the only one."""
         givens = instance.givens.tolist()
         for bulbs in self._solutions(givens, self._lit_from(givens)):
-            return self._with_bulbs(givens, bulbs)
+            return self._bulb_grid(givens, bulbs)
         raise ValueError("these walls have no solution")
 
     def difficulty(self, instance: Instance) -> float:
@@ -140,8 +141,9 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         return float(tried[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Put bulbs beside each wall up to its number,
-        then into unlit cells, in reading order and never beside a 0.
+        """Put bulbs beside each wall up to its number, then into unlit cells in reading order.
+
+        No bulb is put beside a 0.
         """
         givens = instance.givens.tolist()
         lit_from = self._lit_from(givens)
@@ -158,7 +160,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         for cell, value in enumerate(givens):
             if not value and not lit_from[cell] & bulbs and not barred >> cell & 1:
                 bulbs |= 1 << cell
-        return self.written(self._with_bulbs(givens, bulbs))
+        return self.write_answer(self._bulb_grid(givens, bulbs))
 
     # -- search: a bit for every cell --------------------------------------------------------------
 
@@ -196,7 +198,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
 
         def search(bulbs: int, free: int, unlit: int) -> Iterator[int]:
             """Continue the search; ``free`` holds the unlit cells that may still get a bulb."""
-            forced = self._forced(numbered, lit_from, bulbs, free, unlit)
+            forced = self._force_cells(numbered, lit_from, bulbs, free, unlit)
             if forced is None:
                 return
             bulbs, free, unlit = forced
@@ -220,7 +222,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
 
         return search(0, every, every)
 
-    def _forced(
+    def _force_cells(
         self,
         numbered: Sequence[tuple[int, int]],
         lit_from: Sequence[int],
@@ -228,8 +230,9 @@ class LightUpPuzzle(GridPuzzle[Instance]):
         free: int,
         unlit: int,
     ) -> tuple[int, int, int] | None:
-        """Return the free cells after numbers took their last places
-        or barred others; None if one is impossible.
+        """Return the free cells after numbers took their last places or barred others.
+
+        The result is None if a number is impossible.
         """
         changed = True
         while changed:
@@ -258,7 +261,7 @@ class LightUpPuzzle(GridPuzzle[Instance]):
             yield (cells & -cells).bit_length() - 1
             cells &= cells - 1
 
-    def _with_bulbs(self, givens: Sequence[int], bulbs: int) -> Grid:
+    def _bulb_grid(self, givens: Sequence[int], bulbs: int) -> Grid:
         return self.as_rows(
             [value or (BULB if bulbs >> cell & 1 else DARK) for cell, value in enumerate(givens)]
         )
@@ -279,7 +282,7 @@ class LightUp(CellFillTask):
     def observation(self, state: GridState, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbols one-hot, then which cells are lit."""
         grid = state.cells.reshape(self.side, self.side)
-        lit = (grid == BULB) | self._reached(grid == BULB, grid >= WALL)
+        lit = (grid == BULB) | self._lit_cells(grid == BULB, grid >= WALL)
         return jnp.concatenate(
             [super().observation(state, key, params), lit.astype(self.dtype).reshape(-1)]
         )
@@ -291,33 +294,35 @@ class LightUp(CellFillTask):
         )
         return *super().observation_components(), lit
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow bulbs in unlit cells where no number is exceeded,
-        and darkness in cells that are lit or can still be lit.
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow bulbs in unlit cells, and darkness in cells that are lit or can be lit.
+
+        No bulb may exceed a number.
         """
         grid = cells.reshape(self.side, self.side)
         bulbs, walls = grid == BULB, grid >= WALL
-        lit = bulbs | self._reached(bulbs, walls)
+        lit = bulbs | self._lit_cells(bulbs, walls)
         free = (grid == 0) & ~lit
-        lacking = grid - NUMBERED - self._beside(bulbs)
+        lacking = grid - NUMBERED - self._count_beside(bulbs)
         reached = (grid >= NUMBERED) & (lacking <= 0)
-        tight = (grid >= NUMBERED) & (lacking >= self._beside(free))
-        bulb = ~lit & (self._beside(reached) == 0)
-        dark = lit | (self._reached(bulbs | free, walls) & (self._beside(tight) == 0))
-        return either(bulb, dark)
+        tight = (grid >= NUMBERED) & (lacking >= self._count_beside(free))
+        bulb = ~lit & (self._count_beside(reached) == 0)
+        dark = lit | (self._lit_cells(bulbs | free, walls) & (self._count_beside(tight) == 0))
+        return two_symbol_mask(bulb, dark)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every cell is lit, no bulb lights another, and every number is right."""
         grid = cells.reshape(self.side, self.side)
         bulbs, walls = grid == BULB, grid >= WALL
-        lit = self._reached(bulbs, walls)
-        number_fits = (grid < NUMBERED) | (self._beside(bulbs) == grid - NUMBERED)
+        lit = self._lit_cells(bulbs, walls)
+        number_fits = (grid < NUMBERED) | (self._count_beside(bulbs) == grid - NUMBERED)
         return (number_fits & (walls | (lit != bulbs))).all()
 
-    def _reached(self, sources: jax.Array, walls: jax.Array) -> jax.Array:
-        """Return the cells lit by a source other than themselves, bool ``(side, side)``. Every line
-        is a word whose bits spread in both directions at once, over distances that double (Kogge &
-        Stone 1973).
+    def _lit_cells(self, sources: jax.Array, walls: jax.Array) -> jax.Array:
+        """Return the cells lit by a source other than themselves, bool ``(side, side)``.
+
+        Every line is a word whose bits spread in both directions at once, over distances that
+        double (Kogge & Stone 1973).
         """
         start, free = (self._words(which) for which in (sources, ~walls))
         up = down = start
@@ -337,7 +342,7 @@ class LightUp(CellFillTask):
         return jnp.stack([union(across, 1), union(down)])
 
     @staticmethod
-    def _beside(cells: jax.Array) -> jax.Array:
+    def _count_beside(cells: jax.Array) -> jax.Array:
         """Count the marked cells among the four neighbours of each cell, int8 ``(side, side)``."""
         padded = jnp.pad(cells.astype(jnp.int8), 1)
         return padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]

@@ -1,5 +1,6 @@
-"""Solve square grids with given possible arrangements of rows and columns,
-no two rows and no two columns equal.
+"""A solver of square grids whose rows and columns have given possible arrangements.
+
+No two rows and no two columns may be equal.
 
 An arrangement of a line is an integer: cell ``i`` of the line holds symbol ``v`` (1 to ``symbols``)
 where bit ``i * symbols + v - 1`` is set.
@@ -18,8 +19,9 @@ Options = list[Sequence[int]]
 
 
 class LineSolver:
-    """Depth-first search that keeps, in every line,
-    the arrangements that fit what the crossing lines leave open.
+    """Depth-first search that keeps the possible arrangements of every line.
+
+    An arrangement is possible while it fits what the crossing lines leave open.
 
     Args:
         side: cells of a line.
@@ -45,8 +47,9 @@ class LineSolver:
     def solutions(
         self, rows: Options, columns: Options, max_solutions: int, dice: Dice | None = None
     ) -> list[list[int]]:
-        """Return the rows' arrangements in at most ``max_solutions`` solutions;
-        with dice, try them in random order.
+        """Return the rows' arrangements in at most ``max_solutions`` solutions.
+
+        With dice, arrangements are tried in random order.
         """
         rows, columns = list(rows), list(columns)
         if not self._narrow(rows, columns):

@@ -33,12 +33,13 @@ from .neighbours import neighbours
 
 MINED, SAFE, NUMBERED = 1, 2, 3
 """Symbols; ``NUMBERED + k`` is a safe cell that shows the number k."""
-LARGEST_SIDE = 9
+MAX_SIDE = 9
 MINE_SHARE = 0.22
 
 Number = list[Any]
-"""Number for each cell of a row: its binary digits from the lowest on,
-each a word with a bit for each cell.
+"""Number for each cell of a row, as its binary digits from the lowest on.
+
+A digit is a word with a bit for each cell.
 """
 _DIGITS = 4
 _HALF = 16
@@ -61,7 +62,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         "uniqueness"
     )
     tier_is = "the side"
-    tiers = range(3, LARGEST_SIDE + 1)
+    tiers = range(3, MAX_SIDE + 1)
     few: ClassVar[dict[float, float]] = {4: 8_800}
     symbols = "*.012345678"
     fillable = 2
@@ -107,7 +108,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
             f"{self.mines} mines."
         )
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name a wrong count of mines, or the first number with a wrong count around it."""
         cells = [value for row in grid for value in row]
         mines = sum(1 << cell for cell, value in enumerate(cells) if value == MINED)
@@ -126,7 +127,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         """Return the first solution that a search finds; it is the only one."""
         givens = instance.givens.tolist()
         for mines in self._solutions(givens):
-            return self._marked(givens, mines)
+            return self._marked_grid(givens, mines)
         raise ValueError("these numbers have no solution")
 
     def difficulty(self, instance: Instance) -> float:
@@ -137,8 +138,9 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return float(guessed[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Mark a cell as a mine if a number beside it has no more hidden cells
-        than mines, and as safe otherwise.
+        """Mark a cell as a mine if a number beside it has no more hidden cells than mines.
+
+        Otherwise mark it as safe.
         """
         givens, mines = instance.givens.tolist(), 0
         hidden = sum(1 << cell for cell, value in enumerate(givens) if not value)
@@ -146,7 +148,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
             around = self._around[cell] & hidden
             if value and around.bit_count() == value - NUMBERED:
                 mines |= around
-        return self.written(self._marked(givens, mines))
+        return self.write_answer(self._marked_grid(givens, mines))
 
     # -- search: a bit for every cell --------------------------------------------------------------
 
@@ -162,7 +164,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         counts.append((hidden, self.mines))
 
         def search(mines: int, unknown: int) -> Iterator[int]:
-            forced = self._forced(counts, mines, unknown)
+            forced = self._force_cells(counts, mines, unknown)
             if forced is None:
                 return
             mines, unknown = forced
@@ -180,15 +182,16 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
         return search(0, hidden)
 
     @staticmethod
-    def _forced(
+    def _force_cells(
         counts: Sequence[tuple[int, int]], mines: int, unknown: int
     ) -> tuple[int, int] | None:
-        """Return the mines and the unknown cells after all that single counts force;
-        None if a count is impossible.
+        """Return the mines and the unknown cells after all that single counts force.
+
+        The result is None if a count is impossible.
         """
-        before = -1
-        while before != unknown:
-            before = unknown
+        previous_unknown = -1
+        while previous_unknown != unknown:
+            previous_unknown = unknown
             for cells, count in counts:
                 if open_cells := cells & unknown:
                     lacking = count - (cells & mines).bit_count()
@@ -203,7 +206,7 @@ class MinesweeperPuzzle(GridPuzzle[Instance]):
                     return None
         return mines, unknown
 
-    def _marked(self, givens: Sequence[int], mines: int) -> Grid:
+    def _marked_grid(self, givens: Sequence[int], mines: int) -> Grid:
         return self.as_rows(
             [value or (MINED if mines >> cell & 1 else SAFE) for cell, value in enumerate(givens)]
         )
@@ -216,24 +219,22 @@ class Minesweeper(FillTask):
     puzzle_class = MinesweeperPuzzle
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return the marks that every number around the cell
-        and the count of all mines still allow.
-        """
+        """Return the marks that every number around a cell and the count of mines still allow."""
         rows = self._rows(cells)
-        more, num_unknown = self.puzzle.mines - _count(rows.mines), _count(rows.unknown)
-        near_full, near_tight = _beside(rows.full()), _beside(rows.tight())
+        mines_left, num_unknown = self.puzzle.mines - _count(rows.mines), _count(rows.unknown)
+        near_full, near_tight = _widen(rows.full_cells()), _widen(rows.tight_cells())
         free = [
             jnp.where(spare, unknown & ~near[r], 0) >> c & 1
             for r, unknown in enumerate(rows.unknown)
             for c in range(self.puzzle.columns)
-            for near, spare in ((near_full, more > 0), (near_tight, more < num_unknown))
+            for near, spare in ((near_full, mines_left > 0), (near_tight, mines_left < num_unknown))
         ]
         return unpack_bits(free, 1)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every number and the count of all mines are right."""
         rows = self._rows(cells)
-        rows_of_flags = zip(rows.full(), rows.tight(), rows.numbered, strict=True)
+        rows_of_flags = zip(rows.full_cells(), rows.tight_cells(), rows.numbered, strict=True)
         conditions = (full & tight == numbered for full, tight, numbered in rows_of_flags)
         return reduce(operator.and_, conditions) & (_count(rows.mines) == self.puzzle.mines)
 
@@ -266,12 +267,12 @@ class Rows(NamedTuple):
     unknown: list[jax.Array]
     numbered: list[jax.Array]
 
-    def full(self) -> list[jax.Array]:
+    def full_cells(self) -> list[jax.Array]:
         """Return the cells with a number that have all their mines."""
         showing = zip(self.numbered, self.symbols, _symbols(self.mines), strict=True)
         return [numbered & at_least(count, symbol) for numbered, symbol, count in showing]
 
-    def tight(self) -> list[jax.Array]:
+    def tight_cells(self) -> list[jax.Array]:
         """Return the numbered cells around which all unknown cells must be mines."""
         possible = [
             mines | unknown for mines, unknown in zip(self.mines, self.unknown, strict=True)
@@ -283,10 +284,10 @@ class Rows(NamedTuple):
 def _symbols(rows: list[jax.Array]) -> list[Number]:
     """Return the symbol of the number around each cell."""
     offset = [np.uint32(2**32 - 1) if NUMBERED >> k & 1 else _NONE for k in range(_DIGITS)]
-    return [_plus(count, offset) for count in _around(rows)]
+    return [_plus(count, offset) for count in _count_around(rows)]
 
 
-def _around(rows: list[jax.Array]) -> list[Number]:
+def _count_around(rows: list[jax.Array]) -> list[Number]:
     """Count the members of a set around each cell, including the cell itself."""
     numbers: list[Number] = [[row, *[_NONE] * (_DIGITS - 1)] for row in (_NONE, *rows, _NONE)]
     lines: list[Number] = [reduce(_plus, numbers[r : r + 3]) for r in range(len(rows))]
@@ -302,7 +303,7 @@ def _plus(first: Number, second: Number) -> Number:
     return total
 
 
-def _beside(rows: list[jax.Array]) -> list[jax.Array]:
+def _widen(rows: list[jax.Array]) -> list[jax.Array]:
     """Return these cells and all cells around them."""
     wide: list[Any] = [_NONE, *(row | row << 1 | row >> 1 for row in rows), _NONE]
     return [reduce(operator.or_, wide[r : r + 3]) for r in range(len(rows))]

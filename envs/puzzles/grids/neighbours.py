@@ -4,8 +4,9 @@ from __future__ import annotations
 
 
 def neighbours(side: int, *, diagonally: bool) -> list[int]:
-    """Return for each cell, in reading order,
-    the cells that share a border with it (or also a corner), as bits.
+    """Return the cells that share a border with each cell, as bits, in reading order.
+
+    With diagonals, they may also share a corner only.
     """
     nearest = 2 if diagonally else 1
     return [

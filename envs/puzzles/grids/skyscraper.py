@@ -1,5 +1,6 @@
-"""rlsuite/Skyscraper-v0 and rlsuite/SumSkyscraper-v0:
-a Latin square of towers with views from the edges as clues.
+"""rlsuite/Skyscraper-v0 and rlsuite/SumSkyscraper-v0: a Latin square of towers.
+
+Views from the edges are the clues.
 
 A tower is seen from an edge if all towers between it and the edge are lower. A clue at the edge
 gives the number of towers of its row or column that are seen from there or, in SumSkyscraper, the
@@ -41,8 +42,9 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(side**2,)``: 0 for a cell to fill."""
     clues: np.ndarray
-    """int8 ``(4 * side,)``: clues from above, below,
-    left and right, columns and rows in order; 0 if hidden.
+    """int8 ``(4 * side,)``: clues from above, below, left and right; 0 if hidden.
+
+    Columns and rows are in order.
     """
 
 
@@ -140,7 +142,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         )
         return "\n".join((*lines, "(- is no clue)"))
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first line that is no permutation, or the first clue that is wrong."""
         for kind, lines in (("row", grid), ("column", list(zip(*grid, strict=True)))):
             for i, line in enumerate(lines):
@@ -173,8 +175,9 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
         return float(solver.read)
 
     def heuristic(self, instance: Instance) -> str:
-        """Put into each cell in reading order the least height
-        that its row and column lack, or 1 if they lack none.
+        """Put into each cell in reading order the least height that its lines lack.
+
+        A cell whose row and column lack no common height gets 1.
         """
         grid = self.clue_rows(instance)
         for row in grid:
@@ -182,7 +185,7 @@ class SkyscraperPuzzle(GridPuzzle[Instance]):
                 if value == 0:
                     used = {*row, *(line[c] for line in grid)}
                     row[c] = next((v for v in range(1, self.rows + 1) if v not in used), 1)
-        return self.written(grid)
+        return self.write_answer(grid)
 
     def _clues(self, grid: Grid) -> list[int]:
         """Return all clues of a full grid, in the order of an instance."""
@@ -268,23 +271,24 @@ class Skyscraper(CellFillTask):
         )
         return (Component("clues", meaning, shape=(4, self.side, self.puzzle.greatest)),)
 
-    def worth(self, heights: jax.Array) -> jax.Array:
+    def clue_value(self, heights: jax.Array) -> jax.Array:
         """Return what a tower adds to a clue when it is seen."""
         return jnp.ones_like(heights)
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow heights that the row and the column lack,
-        unless the last one of a line contradicts a clue.
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow heights that the row and the column lack.
+
+        The last height of a line must not contradict a clue.
         """
         side = self.side
         grid = cells.reshape(side, side)
         edges = instance.clues.reshape(2, 2, side)
         heights = np.arange(side, dtype=np.uint8)
-        columns, rows = self._closed(grid.T, edges[0]), self._closed(grid, edges[1])
+        columns, rows = self._closed_heights(grid.T, edges[0]), self._closed_heights(grid, edges[1])
         used = rows[:, None] | columns[None, :]
         return (used.reshape(-1, 1) >> heights) & 1 == 0
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every line has every height and agrees with its clues."""
         grid = cells.reshape(self.side, self.side)
         edges = instance.clues.reshape(2, 2, self.side)
@@ -302,7 +306,7 @@ class Skyscraper(CellFillTask):
             heights |= jnp.uint8(1) << lines[:, i].astype(jnp.uint8) >> 1
         return heights
 
-    def _closed(self, lines: jax.Array, ends: jax.Array) -> jax.Array:
+    def _closed_heights(self, lines: jax.Array, ends: jax.Array) -> jax.Array:
         """Return the heights that must not be added to each line, as a set of bits."""
         line_sums = jnp.zeros(self.side, jnp.int8)
         gaps = jnp.zeros(self.side, jnp.int8)
@@ -322,7 +326,7 @@ class Skyscraper(CellFillTask):
             visible = highest = jnp.zeros(self.side, jnp.int8)
             for i in order:
                 height = lines[:, i]
-                visible += jnp.where(height > highest, self.worth(height), np.int8(0))
+                visible += jnp.where(height > highest, self.clue_value(height), np.int8(0))
                 highest = jnp.maximum(highest, height)
             agrees &= (clues == 0) | (clues == visible)
         return agrees
@@ -341,6 +345,6 @@ class SumSkyscraper(Skyscraper):
 
     puzzle_class = SumSkyscraperPuzzle
 
-    def worth(self, heights: jax.Array) -> jax.Array:
+    def clue_value(self, heights: jax.Array) -> jax.Array:
         """Return the height of the tower."""
         return heights

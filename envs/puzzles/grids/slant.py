@@ -1,5 +1,6 @@
-r"""rlsuite/Slant-v0: a diagonal in every cell,
-the given number at each numbered corner, no loop (Gokigen Naname).
+r"""rlsuite/Slant-v0: draw a diagonal in every cell without closing a loop (Gokigen Naname).
+
+At each numbered corner the given number of diagonals meet.
 
 Instances have exactly one solution. Without any one of the numbers there would be others. Cells get
 a random diagonal in random order, the other one if it would close a loop. If the numbers of all
@@ -36,11 +37,12 @@ from ..shared.symmetry import smallest_form, square_symmetries
 
 SLASH, BACKSLASH = 1, 2
 NO_CLUE = -1
-LARGEST_SIDE = 8
+MAX_SIDE = 8
 
 _State = tuple[int, int, list[int]]
-"""Cells with a slash, cells with a backslash,
-and for every corner the corners that it is connected with.
+"""Cells with a slash, cells with a backslash, and what every corner is connected with.
+
+The last is, for every corner, a set of corners.
 """
 
 
@@ -50,9 +52,7 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(side**2,)``: zeros, because no diagonal is given."""
     corners: np.ndarray
-    """int8 ``((side + 1)**2,)``: number of diagonals
-    that end at each corner; -1 where it is hidden.
-    """
+    """int8 ``((side + 1)**2,)``: number of diagonals that end at each corner; -1 if hidden."""
 
 
 class SlantPuzzle(GridPuzzle[Instance]):
@@ -64,7 +64,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         "uniqueness"
     )
     tier_is = "the side"
-    tiers = range(2, LARGEST_SIDE + 1)
+    tiers = range(2, MAX_SIDE + 1)
     few: ClassVar[dict[float, float]] = {3: 7_800}
     symbols = "/\\"
     fillable = 2
@@ -87,14 +87,15 @@ class SlantPuzzle(GridPuzzle[Instance]):
                 self._backslashes_at[corner] |= 1 << cell
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw diagonals and all numbers, then hide numbers;
-        None if all numbers together leave other solutions.
+        """Draw diagonals and all numbers, then hide numbers.
+
+        The result is None if all numbers together leave other solutions.
         """
         side = self.rows
         state: _State = (0, 0, [1 << corner for corner in range((side + 1) ** 2)])
         for cell in dice.shuffled(range(side * side)):
             symbol = SLASH + dice.below(2)
-            added = self._with(state, cell, symbol) or self._with(
+            added = self._add_diagonal(state, cell, symbol) or self._add_diagonal(
                 state, cell, SLASH + BACKSLASH - symbol
             )
             if added is None:
@@ -146,14 +147,14 @@ class SlantPuzzle(GridPuzzle[Instance]):
             "a number:\n"
         ) + "\n".join(lines)
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first number that is missed, or a loop."""
         counts = [0] * (self.rows + 1) ** 2
         state: _State | None = (0, 0, [1 << corner for corner in range(len(counts))])
         for cell, symbol in enumerate(value for row in grid for value in row):
             for corner in self._ends[cell][:2] if symbol == SLASH else self._ends[cell][2:]:
                 counts[corner] += 1
-            state = state and self._with(state, cell, symbol)
+            state = state and self._add_diagonal(state, cell, symbol)
         for corner, (number, clue) in enumerate(
             zip(counts, instance.corners.tolist(), strict=True)
         ):
@@ -181,9 +182,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
         return float(guessed[0])
 
     def heuristic(self, instance: Instance) -> str:
-        """Choose in reading order the diagonal whose ends,
-        by their numbers, lack more diagonals than the other's.
-        """
+        """Choose in reading order the diagonal whose ends lack more diagonals by their numbers."""
         lacking = [2 if number == NO_CLUE else number for number in instance.corners.tolist()]
         cells = []
         for a, b, c, d in self._ends:
@@ -191,7 +190,7 @@ class SlantPuzzle(GridPuzzle[Instance]):
             for corner in (a, b) if symbol == SLASH else (c, d):
                 lacking[corner] -= 1
             cells.append(symbol)
-        return self.written(self.as_rows(cells))
+        return self.write_answer(self.as_rows(cells))
 
     # -- search: a bit for every cell, a bit for every corner --------------------------------------
 
@@ -208,30 +207,33 @@ class SlantPuzzle(GridPuzzle[Instance]):
         ]
 
         def search(state: _State | None) -> Iterator[int]:
-            state = state and self._forced(counts, state)
+            state = state and self._force_diagonals(counts, state)
             if state is None:
                 return
             unknown = every & ~(state[0] | state[1])
             if not unknown:
                 yield state[0]
                 return
-            near = ((s | b) & unknown for s, b, _ in counts if (s | b) & unknown)
-            cell = min(near, key=int.bit_count, default=unknown)
+            open_cells_by_corner = ((s | b) & unknown for s, b, _ in counts if (s | b) & unknown)
+            cell = min(open_cells_by_corner, key=int.bit_count, default=unknown)
             number = (cell & -cell).bit_length() - 1
             if guessed:
                 guessed[0] += 1
-            yield from search(self._with(state, number, SLASH))
-            yield from search(self._with(state, number, BACKSLASH))
+            yield from search(self._add_diagonal(state, number, SLASH))
+            yield from search(self._add_diagonal(state, number, BACKSLASH))
 
         return search((0, 0, [1 << corner for corner in range(len(corners))]))
 
-    def _forced(self, counts: Sequence[tuple[int, int, int]], state: _State) -> _State | None:
-        """Return the grid after filling in all that single corners
-        and loops force; None if that breaks a rule.
+    def _force_diagonals(
+        self, counts: Sequence[tuple[int, int, int]], state: _State
+    ) -> _State | None:
+        """Return the grid after filling in all that single corners and loops force.
+
+        The result is None if that breaks a rule.
         """
-        before = -1
-        while before != (known_cells := state[0] | state[1]):
-            before = known_cells
+        previous_known = -1
+        while previous_known != (known_cells := state[0] | state[1]):
+            previous_known = known_cells
             for slashes_at, backslashes_at, number in counts:
                 slashes, backslashes, _ = state
                 unknown = (slashes_at | backslashes_at) & ~(slashes | backslashes)
@@ -247,15 +249,17 @@ class SlantPuzzle(GridPuzzle[Instance]):
                     unknown ^= cell
                     slash = bool(slashes_at & cell) == (lacking > 0)
                     lacking -= lacking > 0
-                    added = self._with(state, cell.bit_length() - 1, SLASH if slash else BACKSLASH)
+                    added = self._add_diagonal(
+                        state, cell.bit_length() - 1, SLASH if slash else BACKSLASH
+                    )
                     if added is None:
                         return None
                     state = added
-            if before == state[0] | state[1]:
-                state = self._without_loops(state)
+            if previous_known == state[0] | state[1]:
+                state = self._break_loops(state)
         return state
 
-    def _without_loops(self, state: _State) -> _State:
+    def _break_loops(self, state: _State) -> _State:
         """Replace each diagonal that would close a loop by the other one.
 
         At most one of the two closes a loop.
@@ -266,12 +270,12 @@ class SlantPuzzle(GridPuzzle[Instance]):
             unknown &= unknown - 1
             a, b, c, d = self._ends[cell]
             if state[2][a] >> b & 1:
-                state = self._with(state, cell, BACKSLASH) or state
+                state = self._add_diagonal(state, cell, BACKSLASH) or state
             elif state[2][c] >> d & 1:
-                state = self._with(state, cell, SLASH) or state
+                state = self._add_diagonal(state, cell, SLASH) or state
         return state
 
-    def _with(self, state: _State, cell: int, symbol: int) -> _State | None:
+    def _add_diagonal(self, state: _State, cell: int, symbol: int) -> _State | None:
         """Return the grid with one more diagonal; None if it closes a loop."""
         slashes, backslashes, together = state
         a, b = self._ends[cell][:2] if symbol == SLASH else self._ends[cell][2:]
@@ -323,18 +327,20 @@ class Slant(FillTask):
         return (Component("corners", meaning, shape=(self.side + 1, self.side + 1, 5)),)
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow a diagonal if its ends have room for one more
-        and the ends of the other diagonal can do without.
+        """Allow a diagonal if the numbers at its cell's corners permit it.
+
+        Its ends must have room for one more, and the ends of the other diagonal must do without.
         """
         (slashes, backslashes), numbers = self._rows(cells), self._numbers(instance)
         unknown = [
-            self._first(self.side) & ~(s | b) for s, b in zip(slashes, backslashes, strict=True)
+            self._first_cells(self.side) & ~(s | b)
+            for s, b in zip(slashes, backslashes, strict=True)
         ]
-        full = self._full(self._ending(slashes, backslashes), numbers)
+        full = self._full_corners(self._count_ends(slashes, backslashes), numbers)
         slashes, backslashes = (
             [a | b for a, b in zip(rows, unknown, strict=True)] for rows in (slashes, backslashes)
         )
-        tight = self._tight(self._ending(slashes, backslashes), numbers)
+        tight = self._tight_corners(self._count_ends(slashes, backslashes), numbers)
         rows = []
         for r, free in enumerate(unknown):
             slash = full[r] >> 2 | full[r + 1] | tight[r] | tight[r + 1] >> 2
@@ -342,12 +348,15 @@ class Slant(FillTask):
             rows.append(free & ~slash | (free & ~backslash) << 1)
         return unpack_bits(rows, 2 * self.side)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every number is kept and there is no loop."""
         (slashes, backslashes), numbers = self._rows(cells), self._numbers(instance)
-        counts = self._ending(slashes, backslashes)
+        counts = self._count_ends(slashes, backslashes)
         rows_of_flags = zip(
-            self._full(counts, numbers), self._tight(counts, numbers), numbers, strict=True
+            self._full_corners(counts, numbers),
+            self._tight_corners(counts, numbers),
+            numbers,
+            strict=True,
         )
         conditions = (
             full & tight == reduce(operator.or_, number) for full, tight, number in rows_of_flags
@@ -357,47 +366,56 @@ class Slant(FillTask):
         )
 
     @staticmethod
-    def _first(count: int) -> np.uint32:
-        """Return a mask of the first cells of a row,
-        with the lower of the two bits of each cell.
+    def _first_cells(count: int) -> np.uint32:
+        """Return a mask of the first cells of a row.
+
+        It holds the lower of the two bits of each cell.
         """
         return np.uint32(sum(4**i for i in range(count)))
 
     def _rows(self, cells: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
         """Return the cells of each row with a slash, and those with a backslash."""
         words = rows_as_bits(cells.astype(jnp.uint32), self.side, 2)
-        return [word & self._first(self.side) for word in words], [
-            word >> 1 & self._first(self.side) for word in words
+        return [word & self._first_cells(self.side) for word in words], [
+            word >> 1 & self._first_cells(self.side) for word in words
         ]
 
     def _numbers(self, instance: Any) -> list[list[jax.Array]]:
-        """Return the numbers at the corners of each row
-        as three sets of binary digits, the lowest first.
+        """Return the numbers at the corners of each row as three sets of binary digits.
+
+        The lowest digit comes first.
 
         Each number is increased by one; 0 stands for no number.
         """
         numbers, corners = (instance.corners + 1).astype(jnp.uint32), self.side + 1
         words = (rows_as_bits(bits, corners, 2) for bits in (numbers & 3, numbers >> 2))
         return [
-            [low & self._first(corners), low >> 1 & self._first(corners), high]
+            [low & self._first_cells(corners), low >> 1 & self._first_cells(corners), high]
             for low, high in zip(*words, strict=True)
         ]
 
     @staticmethod
-    def _full(counts: list[list[jax.Array]], numbers: list[list[jax.Array]]) -> list[jax.Array]:
+    def _full_corners(
+        counts: list[list[jax.Array]], numbers: list[list[jax.Array]]
+    ) -> list[jax.Array]:
         """Return the corners of each row that have as many diagonals as their numbers say."""
         pairs = zip(counts, numbers, strict=True)
         return [at_least(count, number) & reduce(operator.or_, number) for count, number in pairs]
 
     @staticmethod
-    def _tight(counts: list[list[jax.Array]], numbers: list[list[jax.Array]]) -> list[jax.Array]:
+    def _tight_corners(
+        counts: list[list[jax.Array]], numbers: list[list[jax.Array]]
+    ) -> list[jax.Array]:
         """Return the corners of each row that need all of the counted diagonals."""
         return [at_least(number, count) for count, number in zip(counts, numbers, strict=True)]
 
     @staticmethod
-    def _ending(slashes: list[jax.Array], backslashes: list[jax.Array]) -> list[list[jax.Array]]:
-        """Count the diagonals that end at each corner, row by row,
-        in binary digits, plus one like the numbers.
+    def _count_ends(
+        slashes: list[jax.Array], backslashes: list[jax.Array]
+    ) -> list[list[jax.Array]]:
+        """Count the diagonals that end at each corner, row by row, in binary digits.
+
+        Each count is increased by one like the numbers.
         """
         none = jnp.uint32(0)
         s, b = ([none, *rows, none] for rows in (slashes, backslashes))
@@ -417,7 +435,7 @@ class Slant(FillTask):
         no loop if none is left. Rows of cells and of corners are words.
         """
 
-        def pruned(edges: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        def prune(edges: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             s, b = edges
             above, below = (1, 0), (0, 1)
             upper = jnp.pad(b, above) << 2, jnp.pad(s, above)
@@ -432,8 +450,8 @@ class Slant(FillTask):
         start = slashes, backslashes
         _, (s, b) = lax.while_loop(
             lambda pair: ((pair[0][0] != pair[1][0]) | (pair[0][1] != pair[1][1])).any(),
-            lambda pair: (pair[1], pruned(pair[1])),
-            (start, pruned(start)),
+            lambda pair: (pair[1], prune(pair[1])),
+            (start, prune(start)),
         )
         return (s | b == 0).all()
 

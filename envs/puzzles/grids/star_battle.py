@@ -23,8 +23,8 @@ from rlbench_suite.numerics.reductions import union
 from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import Board
-from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, either
-from ..shared.symmetry import relabelled, smallest_form, square_symmetries
+from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, two_symbol_mask
+from ..shared.symmetry import relabel_values, smallest_form, square_symmetries
 
 NUM_GIVENS = {5: 12, 6: 0, 7: 0}
 """Number of given cells, by side."""
@@ -69,15 +69,16 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         ]
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw stars at random, grow regions around them,
-        and repair these to leave one solution; None on failure.
+        """Draw stars, grow regions around them, and repair these to leave one solution.
+
+        The result is None on failure.
         """
         side = self.rows
         columns = dice.shuffled(range(side))
         if any(abs(column - next_column) < 2 for column, next_column in pairwise(columns)):
             return None
         stars = [r * side + c for r, c in enumerate(columns)]
-        regions = self._grown(stars, dice)
+        regions = self._grow_regions(stars, dice)
         empty = [0] * side**2
         for _ in range(REPAIRS):
             other_solutions = [s for s in _Search(self, empty, regions).solutions(2) if s != stars]
@@ -89,7 +90,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
             moves = [
                 (cell, regions[neighbour])
                 for cell in other_solutions[0]
-                if cell not in stars and self._dispensable(cell, regions)
+                if cell not in stars and self._is_dispensable(cell, regions)
                 for neighbour in self._beside[cell]
                 if regions[neighbour] != regions[cell]
             ]
@@ -100,12 +101,13 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections,
-        regions renamed in order of first occurrence.
+        """Return the least of the eight rotations and reflections.
+
+        Regions are renamed in order of first occurrence.
         """
         givens, regions = instance.givens.tolist(), instance.regions.tolist()
         return smallest_form(
-            relabelled(regions[i] + 1 for i in order) + [givens[i] for i in order]
+            relabel_values(regions[i] + 1 for i in order) + [givens[i] for i in order]
             for order in square_symmetries(self.rows)
         )
 
@@ -125,7 +127,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
         rows = (names[r * self.columns : (r + 1) * self.columns] for r in range(self.rows))
         return "\n".join(("Regions:", *(" ".join(row) for row in rows)))
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name a unit with a wrong number of stars, or two stars that touch."""
         side, regions = self.rows, instance.regions.tolist()
         stars = [r * side + c for r in range(side) for c in range(side) if grid[r][c] == STAR]
@@ -176,11 +178,12 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
                 )
                 cells[cell] = NOTHING if clash else STAR
                 stars += [] if clash else [cell]
-        return self.written(self.as_rows(cells))
+        return self.write_answer(self.as_rows(cells))
 
-    def _grown(self, seeds: list[int], dice: Dice) -> list[int]:
-        """Return a region around each seed: again and again,
-        a random border cell joins a region beside it.
+    def _grow_regions(self, seeds: list[int], dice: Dice) -> list[int]:
+        """Return a region around each seed.
+
+        Again and again, a random border cell joins a region beside it.
         """
         regions = [-1] * self.rows**2
         for region, seed in enumerate(seeds):
@@ -197,7 +200,7 @@ class StarBattlePuzzle(GridPuzzle[Instance]):
                 ]
         return regions
 
-    def _dispensable(self, cell: int, regions: list[int]) -> bool:
+    def _is_dispensable(self, cell: int, regions: list[int]) -> bool:
         """Return whether the region of a cell stays connected without it."""
         other_cells = {
             other_cell
@@ -285,20 +288,21 @@ class StarBattle(CellFillTask):
         meaning = "[row, column, region]: which region the cell belongs to, one-hot"
         return (Component("regions", meaning, shape=(self.side,) * 3),)
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow stars that are the first of their units and touch none,
-        and empty cells that leave every unit a place.
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow stars that are the first of their units and touch none.
+
+        An empty cell is allowed if it leaves every unit a place.
         """
         side, shifts = self.side, np.arange(self.side, dtype=np.uint8)
         members = self._members(instance)
         stars, gaps = (cells == value for value in (STAR, 0))
         rows = self._columns_of(stars)
-        near = rows | rows << 1 | rows >> 1
-        near |= jnp.concatenate([near[1:], near[:1] & 0]) | jnp.concatenate(
-            [near[:1] & 0, near[:-1]]
+        touched = rows | rows << 1 | rows >> 1
+        touched |= jnp.concatenate([touched[1:], touched[:1] & 0]) | jnp.concatenate(
+            [touched[:1] & 0, touched[:-1]]
         )
         columns = union(rows)
-        closed = jnp.where(rows > 0, self.every, near | columns)
+        closed = jnp.where(rows > 0, self.every, touched | columns)
         second = (members & (members & stars[:, None]).any(0)).any(1)
         star = ((closed[:, None] >> shifts) & 1 == 0).reshape(-1) & ~second
         last = (
@@ -308,9 +312,9 @@ class StarBattle(CellFillTask):
         last_of_row = (rows == 0) & (grid.sum(1) == 1)
         last_of_column = ((columns >> shifts) & 1 == 0) & (grid.sum(0) == 1)
         nothing = ~(last | (last_of_row[:, None] | last_of_column[None, :]).reshape(-1))
-        return either(nothing, star)
+        return two_symbol_mask(nothing, star)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every unit has one star and no two touch."""
         stars = cells == STAR
         rows = self._columns_of(stars)

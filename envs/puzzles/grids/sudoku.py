@@ -14,6 +14,7 @@ can come up, but not with equal probability.
 
 from __future__ import annotations
 
+import operator
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -26,7 +27,7 @@ from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import Board
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle
-from ..shared.symmetry import renamed, square_forms
+from ..shared.symmetry import rename_values, square_forms
 
 
 class Instance(NamedTuple):
@@ -59,21 +60,16 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         ]
         self._every = 2**side**2 - 1
         self._outside = [
-            sum(
-                1 << j
-                for j in cells
-                if all(
-                    unit != other_unit for unit, other_unit in zip(units[i], units[j], strict=True)
-                )
-            )
+            sum(1 << j for j in cells if not any(map(operator.eq, units[i], units[j])))
             for i in cells
         ]
         """Set of the cells outside each cell's row, column and box."""
         self._sums = _UnitSums(self.box)
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a full grid and empty it in random order
-        while it has one solution; None if that ends too early.
+        """Draw a full grid and empty it in random order while it has one solution.
+
+        The result is None if that ends too early.
         """
         side = self.rows
         cells = bytearray(side**2)
@@ -84,9 +80,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         for cell in dice.shuffled(range(side**2)):
             digit = cells[cell] - 1
             cells[cell] = 0
-            before, fits[digit] = fits[digit], self._fitting(cells, digit)
+            previous_cells, fits[digit] = fits[digit], self._fitting_cells(cells, digit)
             if self._other_solution(fits, empty, cell, digit):
-                fits[digit] = before
+                fits[digit] = previous_cells
                 cells[cell] = digit + 1
                 continue
             empty |= 1 << cell
@@ -96,10 +92,11 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return None
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least of the eight rotations and reflections,
-        digits renamed in order of first occurrence.
+        """Return the least of the eight rotations and reflections.
+
+        Digits are renamed in order of first occurrence.
         """
-        return min(map(renamed, square_forms(instance.givens.tobytes(), self.rows)))
+        return min(map(rename_values, square_forms(instance.givens.tobytes(), self.rows)))
 
     def rules(self) -> str:
         """State the rules."""
@@ -109,11 +106,11 @@ class SudokuPuzzle(GridPuzzle[Instance]):
             "upper left corner."
         )
 
-    def sound(self, instance: Instance, cells: bytes) -> bool:
+    def is_sound(self, instance: Instance, cells: bytes) -> bool:
         """Check all units at once."""
-        return self._sums.full(cells)
+        return self._sums.keeps_rules(cells)
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first unit that lacks a digit."""
         side = self.box
         boxes = (  # hardly ever looked at
@@ -130,7 +127,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
     def solution(self, instance: Instance) -> Grid:
         """Return the first solution that a search finds; it is the only one."""
         cells = bytearray(instance.givens.tobytes())
-        if not self._complete(*self._opened(cells), cells):
+        if not self._complete(*self._open_cells(cells), cells):
             raise ValueError("this grid has no solution")
         return self.as_rows(cells)
 
@@ -142,19 +139,19 @@ class SudokuPuzzle(GridPuzzle[Instance]):
             nonlocal tried
             if not empty:
                 return
-            cell = self._fewest(fits, empty)
+            cell = self._most_constrained_cell(fits, empty)
             for digit, cells in enumerate(fits):
                 if cells >> cell & 1:
                     tried += 1
-                    search(self._with(fits, cell, digit), empty ^ 1 << cell)
+                    search(self._put_digit(fits, cell, digit), empty ^ 1 << cell)
 
-        search(*self._opened(instance.givens.tobytes()))
+        search(*self._open_cells(instance.givens.tobytes()))
         return float(tried)
 
     def heuristic(self, instance: Instance) -> str:
         """Put into each cell in reading order the least digit that fits, or 1 where none does."""
         cells = bytearray(instance.givens.tobytes())
-        fits, _ = self._opened(cells)
+        fits, _ = self._open_cells(cells)
         for cell in range(len(cells)):
             if not cells[cell]:
                 digit = next(
@@ -162,17 +159,17 @@ class SudokuPuzzle(GridPuzzle[Instance]):
                 )
                 cells[cell] = digit + 1
                 fits[digit] &= self._outside[cell]
-        return self.written(self.as_rows(cells))
+        return self.write_answer(self.as_rows(cells))
 
     # -- search: for each digit the set of the cells that it fits, a bit each; filled cells do not
     # matter in it -------
 
-    def _opened(self, cells: bytes | bytearray) -> tuple[list[int], int]:
+    def _open_cells(self, cells: bytes | bytearray) -> tuple[list[int], int]:
         """Return the cells that each digit fits, and the empty cells."""
         empty = int(cells.translate(_EMPTY)[::-1], 2)
-        return [self._fitting(cells, digit) for digit in range(self.rows)], empty
+        return [self._fitting_cells(cells, digit) for digit in range(self.rows)], empty
 
-    def _fitting(self, cells: bytes | bytearray, digit: int) -> int:
+    def _fitting_cells(self, cells: bytes | bytearray, digit: int) -> int:
         """Return the cells whose units lack the digit."""
         fitting, at = self._every, cells.find(digit + 1)
         while at >= 0:
@@ -180,16 +177,17 @@ class SudokuPuzzle(GridPuzzle[Instance]):
             at = cells.find(digit + 1, at + 1)
         return fitting
 
-    def _with(self, fits: list[int], cell: int, digit: int) -> list[int]:
+    def _put_digit(self, fits: list[int], cell: int, digit: int) -> list[int]:
         """Return the cells that each digit fits after this digit is put into this cell."""
         narrowed = fits.copy()
         narrowed[digit] &= self._outside[cell]
         return narrowed
 
     @staticmethod
-    def _fewest(fits: list[int], empty: int) -> int:
-        """Return the first empty cell that at most one digit fits,
-        or else the first that the fewest digits fit.
+    def _most_constrained_cell(fits: list[int], empty: int) -> int:
+        """Return the first empty cell that at most one digit fits.
+
+        If there is none, return the first that the fewest digits fit.
         """
         odd = twos = fours = eights = (
             0  # counts all cells at once: a bit of their number of digits in each
@@ -214,13 +212,13 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         ``fits`` is consumed.
         """
         while empty:
-            cell = self._fewest(fits, empty)
+            cell = self._most_constrained_cell(fits, empty)
             empty ^= 1 << cell
             digits = [digit for digit, fitting in enumerate(fits) if fitting >> cell & 1]
             if len(digits) != 1:
                 for digit in dice.shuffled(digits):
                     cells[cell] = digit + 1
-                    if self._fill(self._with(fits, cell, digit), empty, cells, dice):
+                    if self._fill(self._put_digit(fits, cell, digit), empty, cells, dice):
                         return True
                 return False
             cells[cell] = digits[0] + 1
@@ -228,8 +226,9 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         return True
 
     def _complete(self, fits: list[int], empty: int, cells: bytearray) -> bool:
-        """Fill the empty cells in place, first all those that one digit fits,
-        and return whether it can be done.
+        """Fill the empty cells in place, and return whether it can be done.
+
+        Cells that one digit fits are filled first.
         """
         while empty:
             once = twice = 0
@@ -243,10 +242,10 @@ class SudokuPuzzle(GridPuzzle[Instance]):
                 return self._branch(fits, empty, cells)
             empty ^= forced
             for digit, fitting in enumerate(fits):
-                still_fitting, here = fitting, fitting & forced
-                while here:
-                    cell = here.bit_length() - 1
-                    here ^= 1 << cell
+                still_fitting, forced_cells = fitting, fitting & forced
+                while forced_cells:
+                    cell = forced_cells.bit_length() - 1
+                    forced_cells ^= 1 << cell
                     if (
                         not still_fitting >> cell & 1
                     ):  # another of these cells, in one unit with this, has the digit
@@ -258,11 +257,11 @@ class SudokuPuzzle(GridPuzzle[Instance]):
 
     def _branch(self, fits: list[int], empty: int, cells: bytearray) -> bool:
         """Try every digit in the cell that the fewest fit."""
-        cell = self._fewest(fits, empty)
+        cell = self._most_constrained_cell(fits, empty)
         for digit, fitting in enumerate(fits):
             if fitting >> cell & 1:
                 cells[cell] = digit + 1
-                if self._complete(self._with(fits, cell, digit), empty ^ 1 << cell, cells):
+                if self._complete(self._put_digit(fits, cell, digit), empty ^ 1 << cell, cells):
                     return True
         return False
 
@@ -271,7 +270,7 @@ class SudokuPuzzle(GridPuzzle[Instance]):
         scratch = bytearray(self.rows**2)
         for other_digit, fitting_cells in enumerate(fits):
             fitting = fitting_cells >> cell & 1 and other_digit != digit
-            if fitting and self._complete(self._with(fits, cell, other_digit), empty, scratch):
+            if fitting and self._complete(self._put_digit(fits, cell, other_digit), empty, scratch):
                 return True
         return False
 
@@ -311,8 +310,9 @@ class _UnitSums:
         )
         self._columns, self._full_columns = 2**row - 1, full * self._across
 
-    def full(self, cells: bytes) -> bool:
-        """Return whether a full grid keeps every rule;
+    def keeps_rules(self, cells: bytes) -> bool:
+        """Return whether a full grid keeps every rule.
+
         ``cells`` are digits from 1 on, row by row.
         """
         wide = bytearray(2 * len(cells))
@@ -356,7 +356,7 @@ class Sudoku(CellFillTask):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.side, self.box_side = self.puzzle.rows, self.puzzle.box
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow digits that are not in the row, column or box."""
         rows, columns, boxes = self._units(cells)
         side, box = self.side, self.box_side
@@ -367,13 +367,14 @@ class Sudoku(CellFillTask):
         )
         return (used.reshape(-1, 1) >> np.arange(side, dtype=np.uint16)) & 1 == 0
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every unit has every digit."""
         return jnp.stack([(unit == 2**self.side - 1).all() for unit in self._units(cells)]).all()
 
     def _units(self, cells: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return the digits of rows, columns ``(side,)``
-        and boxes ``(box, box)``, as sets of bits.
+        """Return the digits of all rows, columns and boxes as sets of bits.
+
+        Rows and columns are ``(side,)``, boxes ``(box, box)``.
         """
         side, box, none = self.side, self.box_side, np.uint16(0)
         digits = jnp.where(cells > 0, np.uint16(1) << (cells - 1).astype(jnp.uint16), none).reshape(

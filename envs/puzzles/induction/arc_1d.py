@@ -1,5 +1,4 @@
-"""rlsuite/Arc1D-v0: infer from examples how a rule changes a strip of coloured cells,
-and apply it to another strip.
+"""rlsuite/Arc1D-v0: infer from examples how a rule changes a strip of coloured cells, and apply it.
 
 ``difficulty`` is the number of steps of the rule. See :mod:`.composed_rules` for proofs, actions,
 observations and rewards. Instances that differ by names of colours, by reflection or by the order
@@ -22,7 +21,15 @@ from rlbench_suite.puzzle.dice import Dice
 from rlbench_suite.puzzle.puzzle import Example
 
 from ..shared import parsing
-from .composed_rules import InductionPuzzle, InductionTask, Instance, Step, in_order, packed, picked
+from .composed_rules import (
+    InductionPuzzle,
+    InductionTask,
+    Instance,
+    Step,
+    pack_entries,
+    pick_entries,
+    sort_examples,
+)
 
 COLOURS = (1, 2, 3)
 """Colours other than 0, the colour of the ground."""
@@ -42,7 +49,7 @@ def _mirror(rows: Any, of: Any) -> Any:
     return rows[:, ::-1]
 
 
-def _mirrored(step: Step) -> Step:
+def _mirror_step(step: Step) -> Step:
     """Mirror the strip."""
     return lambda rows, of: step(rows[:, ::-1], of)[:, ::-1]
 
@@ -56,31 +63,35 @@ def _right_neighbour(rows: Any, of: Any) -> Any:
     return of.pad(rows[:, 1:], ((0, 0), (0, 1)))
 
 
-def _nearest_left(rows: Any, of: Any) -> Any:
-    """Return the colour of the nearest coloured cell
-    at or to the left of each; ground where there is none.
+def _nearest_left_colour(rows: Any, of: Any) -> Any:
+    """Return the colour of the nearest coloured cell at or to the left of each cell.
+
+    It is the ground's where there is none.
     """
     width = rows.shape[1]
     at_or_left = np.tril(np.ones((width, width), bool))
     nearest = of.where((rows != 0)[:, None, :] & at_or_left, np.arange(width), -1).max(axis=2)
-    return picked(rows, nearest, 0, of)
+    return pick_entries(rows, nearest, 0, of)
 
 
-def _gaps_filled(rows: Any, of: Any) -> Any:
-    left_colour, right_colour = _nearest_left(rows, of), _mirrored(_nearest_left)(rows, of)
+def _fill_gaps(rows: Any, of: Any) -> Any:
+    left_colour, right_colour = (
+        _nearest_left_colour(rows, of),
+        _mirror_step(_nearest_left_colour)(rows, of),
+    )
     return of.where(left_colour == right_colour, left_colour, rows)
 
 
-def _painted(where: Where, colour: int) -> Step:
+def _paint(where: Where, colour: int) -> Step:
     """Paint some cells in another colour."""
     return lambda rows, of: of.where(where(rows, of), np.int8(colour), rows)
 
 
-def _alone(rows: Any, of: Any) -> Any:
+def _lone_cells(rows: Any, of: Any) -> Any:
     return (rows != _left_neighbour(rows, of)) & (rows != _right_neighbour(rows, of))
 
 
-def _inside(rows: Any, of: Any) -> Any:
+def _inner_cells(rows: Any, of: Any) -> Any:
     return (rows == _left_neighbour(rows, of)) & (rows == _right_neighbour(rows, of))
 
 
@@ -91,7 +102,7 @@ def _block_lengths(rows: Any, of: Any) -> Any:
     return of.where(rows != 0, together, 0)
 
 
-def _longest(rows: Any, of: Any) -> Any:
+def _longest_blocks(rows: Any, of: Any) -> Any:
     lengths = _block_lengths(rows, of)
     return (lengths == lengths.max(axis=1, keepdims=True)) & (rows != 0)
 
@@ -105,15 +116,15 @@ def _swap_colours(first: int, second: int) -> Step:
     )
 
 
-def _coloured(rows: Any, of: Any) -> Any:
+def _coloured_cells(rows: Any, of: Any) -> Any:
     return rows != 0
 
 
-def _of_colour(colour: int) -> Where:
+def _cells_of_colour(colour: int) -> Where:
     return lambda rows, of: rows == colour
 
 
-def _grown(rows: Any, of: Any) -> Any:
+def _grow_blocks(rows: Any, of: Any) -> Any:
     """Make blocks one cell longer to the right."""
     return of.where(rows == 0, _left_neighbour(rows, of), rows)
 
@@ -140,35 +151,35 @@ class Arc1DPuzzle(InductionPuzzle):
         "what leaves the strip is lost, 0 comes in": _left_neighbour,
         "shift everything one cell to the left; "
         "what leaves the strip is lost, 0 comes in": _right_neighbour,
-        "push the coloured cells to the left end, in their order": lambda rows, of: packed(
+        "push the coloured cells to the left end, in their order": lambda rows, of: pack_entries(
             rows, rows != 0, 0, of
         ),
-        "push the coloured cells to the right end, in their order": _mirrored(
-            lambda rows, of: packed(rows, rows != 0, 0, of)
+        "push the coloured cells to the right end, in their order": _mirror_step(
+            lambda rows, of: pack_entries(rows, rows != 0, 0, of)
         ),
-        "fill each run of 0s between two cells of the same colour with that colour": _gaps_filled,
-        "remove each block that is one cell long": _painted(_alone, 0),
-        "hollow out each block: remove its cells except the first and the last": _painted(
-            _inside, 0
+        "fill each run of 0s between two cells of the same colour with that colour": _fill_gaps,
+        "remove each block that is one cell long": _paint(_lone_cells, 0),
+        "hollow out each block: remove its cells except the first and the last": _paint(
+            _inner_cells, 0
         ),
-        "lengthen each block by one cell to the right, if a 0 is there": _grown,
-        "lengthen each block by one cell to the left, if a 0 is there": _mirrored(_grown),
+        "lengthen each block by one cell to the right, if a 0 is there": _grow_blocks,
+        "lengthen each block by one cell to the left, if a 0 is there": _mirror_step(_grow_blocks),
         "give each 0 the colour of the nearest coloured cell to its left, "
-        "if there is one": _nearest_left,
+        "if there is one": _nearest_left_colour,
         "give each 0 the colour of the nearest coloured cell to its right, "
-        "if there is one": _mirrored(_nearest_left),
-        "remove each block that is shorter than the longest": _painted(
-            lambda rows, of: (rows != 0) & ~_longest(rows, of), 0
+        "if there is one": _mirror_step(_nearest_left_colour),
+        "remove each block that is shorter than the longest": _paint(
+            lambda rows, of: (rows != 0) & ~_longest_blocks(rows, of), 0
         ),
         **{
             f"swap the colours {a} and {b}": _swap_colours(a, b)
             for a, b in ((1, 2), (1, 3), (2, 3))
         },
-        **{f"give every coloured cell the colour {c}": _painted(_coloured, c) for c in COLOURS},
-        **{f"remove every cell of colour {c}": _painted(_of_colour(c), 0) for c in COLOURS},
+        **{f"give every coloured cell the colour {c}": _paint(_coloured_cells, c) for c in COLOURS},
+        **{f"remove every cell of colour {c}": _paint(_cells_of_colour(c), 0) for c in COLOURS},
         **{
-            f"give the longest block (all of them, if several are) the colour {c}": _painted(
-                _longest, c
+            f"give the longest block (all of them, if several are) the colour {c}": _paint(
+                _longest_blocks, c
             )
             for c in COLOURS
         },
@@ -223,14 +234,15 @@ class Arc1DPuzzle(InductionPuzzle):
         return _smallest_view(row)[0]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the query in its least form over colour names and directions;
-        if several, with the least examples.
+        """Return the query in its least form over colour names and directions.
+
+        If there are several such forms, the least examples decide.
         """
         inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
         query, views = _smallest_view(instance.query.tobytes())
         return query + min(
             [
-                in_order(
+                sort_examples(
                     self.width,
                     inputs[::direction].translate(names),
                     outputs[::direction].translate(names),
@@ -241,13 +253,13 @@ class Arc1DPuzzle(InductionPuzzle):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Give each cell of the query a colour at random, or leave it as it is."""
-        return self.written(
+        return self.write_answer(
             [dice.choice((*COLOURS, 0, value)) for value in instance.query.tolist()]
         )
 
     def constants(self) -> Sequence[str]:
         """Return a strip of one colour."""
-        return [self.written([colour] * self.width) for colour in range(len(self.symbols))]
+        return [self.write_answer([colour] * self.width) for colour in range(len(self.symbols))]
 
 
 class Arc1D(InductionTask):

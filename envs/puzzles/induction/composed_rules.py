@@ -80,9 +80,10 @@ class Instance(NamedTuple):
     """
 
 
-def picked(rows: Any, source: Any, blank: int, of: Any) -> Any:
-    """Take each entry from the place that ``source`` ``(n, width)`` names;
-    blank where there is no such place.
+def pick_entries(rows: Any, source: Any, blank: int, of: Any) -> Any:
+    """Take each entry from the place that ``source`` ``(n, width)`` names.
+
+    It is blank where there is no such place.
     """
     is_source = source[:, :, None] == np.arange(rows.shape[1])
     return of.where(is_source, rows[:, None, :] - np.int8(blank), 0).sum(
@@ -90,7 +91,7 @@ def picked(rows: Any, source: Any, blank: int, of: Any) -> Any:
     ) + np.int8(blank)
 
 
-def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
+def pack_entries(rows: Any, keep: Any, blank: int, of: Any) -> Any:
     """Return the entries to keep, from the left on in their order; blanks behind them."""
     target = of.cumsum(keep, axis=1) - 1
     goes_to = keep[:, :, None] & (target[:, :, None] == np.arange(rows.shape[1]))
@@ -100,9 +101,10 @@ def packed(rows: Any, keep: Any, blank: int, of: Any) -> Any:
 
 
 class RuleTables(NamedTuple):
-    """Everything known about rows and rules. The entries of a row are the digits of its number. The
-    digits of a rule's number are its steps, counted from 1; a 0 waits, and a shorter rule waits
-    first and stays waiting.
+    """Everything known about rows and rules.
+
+    The entries of a row are the digits of its number. The digits of a rule's number are its steps,
+    counted from 1; a 0 waits, and a shorter rule waits first and stays waiting.
     """
 
     entries: np.ndarray
@@ -118,9 +120,9 @@ class RuleTables(NamedTuple):
     sides: list[str]
     """Split of each row of the pool, as a query."""
     shown_rows: dict[int, ShownRows]
-    """Results of :meth:`shown_by` for the rules met so far."""
+    """Results of :meth:`rows_showing` for the rules met so far."""
 
-    def shown_by(self, rule: int) -> ShownRows:
+    def rows_showing(self, rule: int) -> ShownRows:
         """Return the rows of the pool that show what a rule does."""
         if rule not in self.shown_rows:
             results = self.results[:, rule]
@@ -161,21 +163,23 @@ class InductionPuzzle(Puzzle[Instance]):
         self._shorter = (1 + len(self.steps)) ** (int(tier) - 1)
         """Number of rules with fewer than ``tier`` steps."""
         self._searched: tuple[bytes, list[int]] = b"", []
-        """Examples of the last search and the rules that fit them,
-        kept because an instance is solved after it is made.
+        """Examples of the last search and the rules that fit them.
+
+        They are kept because an instance is solved after it is made.
         """
 
     @cached_property
     def _tables(self) -> RuleTables:
-        return _all(type(self), self.width, self.tier)
+        return _all_rules(type(self), self.width, self.tier)
 
     # -- what a puzzle defines ---------------------------------------------------------------------
 
     @staticmethod
     @abc.abstractmethod
     def weights(rows: np.ndarray) -> np.ndarray:
-        """Return how often each of some rows ``(n, width)`` is drawn,
-        to apply rules to: int ``(n,)``.
+        """Return how often each of some rows ``(n, width)`` is drawn, int ``(n,)``.
+
+        Rules are applied to the rows that are drawn.
         """
 
     @abc.abstractmethod
@@ -194,7 +198,7 @@ class InductionPuzzle(Puzzle[Instance]):
     def how_to_answer(self) -> str:
         """Return the format of an answer, in words."""
 
-    def written(self, row: Sequence[int]) -> str:
+    def write_answer(self, row: Sequence[int]) -> str:
         """Return a row as an answer is written."""
         return " ".join(bytes(row).translate(self._letters, self.unwritten).decode())
 
@@ -212,29 +216,30 @@ class InductionPuzzle(Puzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw an instance of the first split."""
-        return self._asking(dice, SPLITS[0])
+        return self._sample_instance(dice, SPLITS[0])
 
     def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
         """Yield instances of the wanted split only."""
         while True:
-            yield self._asking(dice, split)
+            yield self._sample_instance(dice, split)
 
-    def _asking(self, dice: Dice, split: str) -> Instance | None:
-        """Draw examples of a random rule,
-        and a query of the split on which all fitting rules agree.
+    def _sample_instance(self, dice: Dice, split: str) -> Instance | None:
+        """Draw examples of a random rule, and a query on which all fitting rules agree.
+
+        The query belongs to the split.
 
         Return None if a shorter rule fits, or too few rows show what the rule does.
         """
         tables, shorter = self._tables, self._shorter
         item, count = tables.results.item, tables.results.shape[1]
         rule = shorter + dice.below(count - shorter)
-        rows_to_show, queries = tables.shown_by(rule)
+        rows_to_show, queries = tables.rows_showing(rule)
         size, query_rows = len(rows_to_show), queries[split]
         if size <= self.examples or not query_rows:
             return None
         example_rows = [rows_to_show[word * size >> 64] for word in dice.words(self.examples)]
         outputs = [item(row, rule) for row in example_rows]
-        fitting = _fitting(tables.results, example_rows, outputs)
+        fitting = _rules_with_outputs(tables.results, example_rows, outputs)
         if fitting[0] < shorter or len({*example_rows}) < len(example_rows):
             return None
         other_rules = [other_rule for other_rule in fitting if other_rule != rule]
@@ -262,13 +267,17 @@ class InductionPuzzle(Puzzle[Instance]):
         """
         return split_by(self.smallest_form(instance.query.tobytes()))
 
-    def _fitting(self, instance: Instance) -> list[int]:
+    def _fitting_rules(self, instance: Instance) -> list[int]:
         """Return every rule that fits, the shortest first."""
         examples = instance.inputs.tobytes() + instance.outputs.tobytes()
         searched, fitting = self._searched
         if examples != searched:
-            results = _by_all(self._tables.following, self._numbers(instance.inputs), self.tier)
-            fitting = _fitting(results, range(self.examples), self._numbers(instance.outputs))
+            results = _apply_all_rules(
+                self._tables.following, self._numbers(instance.inputs), self.tier
+            )
+            fitting = _rules_with_outputs(
+                results, range(self.examples), self._numbers(instance.outputs)
+            )
             self._searched = examples, fitting
         return fitting
 
@@ -280,7 +289,7 @@ class InductionPuzzle(Puzzle[Instance]):
     def canonical(self, instance: Instance) -> bytes:
         """Return the least form; the order of the examples does not matter."""
         return (
-            in_order(self.width, instance.inputs.tobytes(), instance.outputs.tobytes())
+            sort_examples(self.width, instance.inputs.tobytes(), instance.outputs.tobytes())
             + instance.query.tobytes()
         )
 
@@ -288,11 +297,11 @@ class InductionPuzzle(Puzzle[Instance]):
         """State the rows, steps, examples, query and format."""
         inputs, outputs = instance.inputs.tobytes(), instance.outputs.tobytes()
         pairs = _LINE.join([inputs[these] + _ARROW + outputs[these] for these in self._each])
-        examples = self.written(pairs).replace(">", "->").replace(" \n ", "\n")
+        examples = self.write_answer(pairs).replace(">", "->").replace(" \n ", "\n")
         return (
             f"{self._rules_and_steps}\n\nWhat the rule makes of some examples:\n{examples}\n\nWhat "
             "does it make of "
-            f"this?\n{self.written(instance.query.tobytes())}\n\n{self.how_to_answer()}"
+            f"this?\n{self.write_answer(instance.query.tobytes())}\n\n{self.how_to_answer()}"
         )
 
     @cached_property
@@ -318,7 +327,7 @@ class InductionPuzzle(Puzzle[Instance]):
         """Return the likeness of the best constant, or of the query if it is more."""
         return max(
             super().effortless(instance, best),
-            self.likeness(instance, self.written(instance.query.tolist()), best),
+            self.likeness(instance, self.write_answer(instance.query.tolist()), best),
         )
 
     def solve(self, instance: Instance) -> str:
@@ -327,11 +336,11 @@ class InductionPuzzle(Puzzle[Instance]):
         row = int(instance.query.tobytes().translate(_DIGITS), len(self.symbols))
         for step in self.plan(instance):
             row = tables.following.item(row, step + 1)
-        return self.written(tables.entries[row].tobytes())
+        return self.write_answer(tables.entries[row].tobytes())
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the steps of the first rule that fits."""
-        rule, steps = self._fitting(instance)[0], []
+        rule, steps = self._fitting_rules(instance)[0], []
         while rule:
             rule, step = divmod(rule, 1 + len(self.steps))
             steps.append(step - 1)
@@ -340,15 +349,15 @@ class InductionPuzzle(Puzzle[Instance]):
     def difficulty(self, instance: Instance) -> float:
         """Return log2 of the number of all rules divided by the number of those that fit."""
         count = sum(len(self.steps) ** steps for steps in range(1, int(self.tier) + 1))
-        return math.log2(count / len(self._fitting(instance)))
+        return math.log2(count / len(self._fitting_rules(instance)))
 
     def heuristic(self, instance: Instance) -> str:
         """Copy each place from the source that the examples suggest most often."""
         agreements = (instance.outputs[:, :, None] == instance.inputs[:, None, :]).sum(axis=0)
-        return self.written(instance.query[agreements.argmax(axis=1)].tolist())
+        return self.write_answer(instance.query[agreements.argmax(axis=1)].tolist())
 
 
-def _by_all(following: np.ndarray, rows: Sequence[int], tier: float) -> np.ndarray:
+def _apply_all_rules(following: np.ndarray, rows: Sequence[int], tier: float) -> np.ndarray:
     """Return the result of each rule for some rows, int32 ``(n, rules)``."""
     results = following.take(rows, 0)
     for _ in range(int(tier) - 1):
@@ -356,15 +365,17 @@ def _by_all(following: np.ndarray, rows: Sequence[int], tier: float) -> np.ndarr
     return results.reshape(len(rows), -1)
 
 
-def _fitting(results: np.ndarray, rows: Sequence[int], outputs: Sequence[int]) -> list[int]:
-    """Return, in order, the rules with these outputs in a result of :func:`_by_all`."""
+def _rules_with_outputs(
+    results: np.ndarray, rows: Sequence[int], outputs: Sequence[int]
+) -> list[int]:
+    """Return, in order, the rules with these outputs in a result of :func:`_apply_all_rules`."""
     item, rules = results.item, (results[rows[0]] == outputs[0]).nonzero()[0].tolist()
     for row, output in zip(rows[1:], outputs[1:], strict=True):
         rules = [rule for rule in rules if item(row, rule) == output]
     return rules
 
 
-def in_order(width: int, inputs: bytes, outputs: bytes) -> bytes:
+def sort_examples(width: int, inputs: bytes, outputs: bytes) -> bytes:
     """Return each input with its output, in order."""
     return b"".join(
         sorted(
@@ -381,9 +392,10 @@ _DIGITS = b"0123456789a".ljust(256)
 
 
 @cache
-def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> RuleTables:
-    """Compute the table of all rules,
-    which takes half a second for 11**5 rows, once in a process.
+def _all_rules(puzzle: type[InductionPuzzle], width: int, tier: float) -> RuleTables:
+    """Compute the table of all rules once in a process.
+
+    This takes half a second for 11**5 rows.
     """
     base = len(puzzle.symbols)
     entries = np.indices((base,) * width, np.int8).reshape(width, -1).T.copy()
@@ -404,7 +416,7 @@ def _all(puzzle: type[InductionPuzzle], width: int, tier: float) -> RuleTables:
         puzzle.worth_showing(entries),
         following,
         pool,
-        _by_all(following, pool, tier),
+        _apply_all_rules(following, pool, tier),
         sides,
         {},
     )
@@ -503,26 +515,26 @@ class InductionTask(PuzzleTask[RewritingState]):
         params: Params,
     ) -> jax.Array:
         """Return progress, plus 1 for a rule that fits."""
-        before, after = self._alike(state, params), self._alike(next_state, params)
-        at_first = self._alike(self.initial(key, params), params)
-        progress = (after - before).astype(self.dtype) / (self.entries - at_first).astype(
+        alike, next_alike = self._num_alike(state, params), self._num_alike(next_state, params)
+        at_first = self._num_alike(self.initial(key, params), params)
+        progress = (next_alike - alike).astype(self.dtype) / (self.entries - at_first).astype(
             self.dtype
         )
-        return progress + ((before < self.entries) & (after == self.entries)).astype(self.dtype)
+        return progress + ((alike < self.entries) & (next_alike == self.entries)).astype(self.dtype)
 
     def terminal(self, state: RewritingState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the rule fits, or has the largest allowed length."""
-        return (self._alike(state, params) == self.entries) | (
+        return (self._num_alike(state, params) == self.entries) | (
             state.steps_made == int(self.puzzle.tier)
         )
 
     def info(self, state: RewritingState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every example is its output, so the query is the answer."""
-        alike = self._alike(state, params)
+        alike = self._num_alike(state, params)
         return {"success": alike == self.entries, "alike": alike.astype(self.dtype) / self.entries}
 
     @staticmethod
-    def _alike(state: RewritingState, params: Params) -> jax.Array:
+    def _num_alike(state: RewritingState, params: Params) -> jax.Array:
         return (state.rows[:-1] == params.instance.outputs).sum(dtype=jnp.int32)
 
     # -- host side ---------------------------------------------------------------------------------
@@ -534,12 +546,13 @@ class InductionTask(PuzzleTask[RewritingState]):
         *rows, query = np.asarray(state.rows).tolist()
         pairs = zip(rows, np.asarray(params.instance.outputs).tolist(), strict=True)
         lines = "\n".join(
-            f"{puzzle.written(row)} (to become {puzzle.written(output)})" for row, output in pairs
+            f"{puzzle.write_answer(row)} (to become {puzzle.write_answer(output)})"
+            for row, output in pairs
         )
         steps_left = int(puzzle.tier) - int(state.steps_made)
         return (
             f"{puzzle.rules()}\n\nThe steps:\n{steps}\n\nThe examples as they are:\n{lines}\n\n"
-            f"The query as it is:\n{puzzle.written(query)}\n\nSteps left: {steps_left}"
+            f"The query as it is:\n{puzzle.write_answer(query)}\n\nSteps left: {steps_left}"
         )
 
     def how_to_act(self) -> str:
@@ -583,6 +596,6 @@ class InductionTask(PuzzleTask[RewritingState]):
                     board.cell(number, column, paper=self.papers[value])
                 else:
                     board.cell(
-                        number, column, self.puzzle.written([value]), is_clue=number % 3 == 1
+                        number, column, self.puzzle.write_answer([value]), is_clue=number % 3 == 1
                     )
         return board.picture()

@@ -1,5 +1,6 @@
-"""Horn clauses ``target(X,Y) :- parent(X,Z), female(Z).`` over small worlds: their text, their
-consequences, and a list of all of them up to a size.
+"""Horn clauses ``target(X,Y) :- parent(X,Z), female(Z).`` over small worlds.
+
+This module has their text, their consequences, and a list of all of them up to a size.
 
 A world has objects, one binary relation, and a mark that some objects have. A rule's body is a
 conjunction of literals. Variables other than X and Y are bound existentially, and different
@@ -49,7 +50,7 @@ class Vocabulary(NamedTuple):
     unmarked: str
 
 
-def written(body: Sequence[Literal], vocabulary: Vocabulary) -> str:
+def rule_text(body: Sequence[Literal], vocabulary: Vocabulary) -> str:
     """Return a rule as text."""
     return f"target(X,Y) :- {', '.join(literal_text(literal, vocabulary) for literal in body)}."
 
@@ -65,7 +66,7 @@ _TOKEN = re.compile(r":-|[a-z]{1,12}|[A-Z]|[(),.]")
 _HEAD = ["target", "(", "X", ",", "Y", ")", ":-"]
 
 
-def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int) -> list[Literal]:
+def read(text: str, vocabulary: Vocabulary, max_literals: int, max_fresh: int) -> list[Literal]:
     """Return the body of a rule; its fresh variables are numbered in order of first occurrence.
 
     Raises:
@@ -101,9 +102,9 @@ def read(text: str, vocabulary: Vocabulary, most_literals: int, most_fresh: int)
         position += 1
     if tokens[position:] != ["."]:
         raise Malformed(f"expected ',' and a literal or '.' and the end after literal {len(body)}")
-    if len(body) > most_literals or len(variables) > 2 + most_fresh:
+    if len(body) > max_literals or len(variables) > 2 + max_fresh:
         raise Malformed(
-            f"a rule has at most {most_literals} literals and {most_fresh} variables beside X and "
+            f"a rule has at most {max_literals} literals and {max_fresh} variables beside X and "
             f"Y, this one has {len(body)} and {len(variables) - 2}"
         )
     return body
@@ -144,8 +145,9 @@ def extension(body: Sequence[Literal], world: World) -> np.ndarray:
 
 
 def _truth(literal: Literal, world: World, variables: int) -> np.ndarray:
-    """Return where a literal is true: bool, with one axis for each variable,
-    of length 1 if it does not occur.
+    """Return where a literal is true: bool, with one axis for each variable.
+
+    The axis of a variable that does not occur has length 1.
     """
     predicate, first, second = literal
     if predicate != RELATION:
@@ -176,8 +178,9 @@ def literals(fresh: int) -> tuple[Literal, ...]:
 
 @cache
 def bodies(max_literals: int, fresh: int) -> tuple[tuple[int, ...], ...]:
-    """Return the sets of 1 to ``max_literals`` literals,
-    small sets first, as increasing places in :func:`literals`.
+    """Return the sets of 1 to ``max_literals`` literals, as increasing places in :func:`literals`.
+
+    Small sets come first.
 
     The list leaves out sets that can never hold (an object both marked and unmarked). Of sets that
     differ only by the names of fresh variables it keeps the first.
@@ -196,10 +199,10 @@ def bodies(max_literals: int, fresh: int) -> tuple[tuple[int, ...], ...]:
     kept_bodies = []
     for size in range(1, max_literals + 1):
         for body in combinations(range(len(every)), size):
-            some = {every[number] for number in body}
+            body_literals = {every[number] for number in body}
             if any(
-                mark == MARKED and (UNMARKED, variable, variable) in some
-                for mark, variable, _ in some
+                mark == MARKED and (UNMARKED, variable, variable) in body_literals
+                for mark, variable, _ in body_literals
             ):
                 continue
             if all(
@@ -211,7 +214,7 @@ def bodies(max_literals: int, fresh: int) -> tuple[tuple[int, ...], ...]:
 
 
 @cache
-def by_size(max_literals: int, fresh: int) -> tuple[np.ndarray, ...]:
+def bodies_by_size(max_literals: int, fresh: int) -> tuple[np.ndarray, ...]:
     """Return :func:`bodies` as arrays ``(rules, size)`` for sizes 1 to ``max_literals``."""
     every = bodies(max_literals, fresh)
     return tuple(
@@ -221,21 +224,25 @@ def by_size(max_literals: int, fresh: int) -> tuple[np.ndarray, ...]:
 
 
 @cache
-def connected(num_literals: int, fresh: int) -> tuple[int, ...]:
-    """Return the places in :func:`bodies` of the bodies
-    with ``num_literals`` literals that link their variables.
+def connected_bodies(num_literals: int, fresh: int) -> tuple[int, ...]:
+    """Return the places in :func:`bodies` of bodies that link their variables.
+
+    The bodies have ``num_literals`` literals.
 
     X and Y occur in them, and relations link every fresh variable that occurs to X or Y.
     """
     every = literals(fresh)
     numbers = []
     for number, body in enumerate(bodies(num_literals, fresh)):
-        some = [every[literal_number] for literal_number in body]
-        occur = {variable for _, *about in some for variable in about}
+        body_literals = [every[literal_number] for literal_number in body]
+        occur = {variable for _, *about in body_literals for variable in about}
         linked = {X, Y}
         for _ in range(fresh):
             linked |= {
-                v for p, *about in some if p == RELATION and linked & set(about) for v in about
+                v
+                for p, *about in body_literals
+                if p == RELATION and linked & set(about)
+                for v in about
             }
         if len(body) == num_literals and {X, Y} <= occur <= linked:
             numbers.append(number)
@@ -243,8 +250,9 @@ def connected(num_literals: int, fresh: int) -> tuple[int, ...]:
 
 
 def truths(world: World, fresh: int) -> np.ndarray:
-    """Return where each of :func:`literals` is true in a world of ``SIDE`` objects:
-    uint64 ``(literals, cases)``.
+    """Return where each of :func:`literals` is true in a world, uint64 ``(literals, cases)``.
+
+    The world has ``SIDE`` objects.
 
     A case gives every fresh variable an object, and bit 8 x + y is for the objects x and y of X and
     Y.
@@ -259,11 +267,12 @@ def truths(world: World, fresh: int) -> np.ndarray:
 
 
 def extensions(tables: np.ndarray, max_literals: int, fresh: int) -> np.ndarray:
-    """Return the pairs for which each of :func:`bodies` makes the target hold,
-    from the tables of :func:`truths`: uint64.
+    """Return the pairs for which each of :func:`bodies` makes the target hold, uint64.
+
+    ``tables`` are those of :func:`truths`.
     """
     pairs_by_size = []
-    for literal_numbers in by_size(max_literals, fresh):
+    for literal_numbers in bodies_by_size(max_literals, fresh):
         cases = reduce(np.bitwise_and, (tables[column] for column in literal_numbers.T))
         pairs_by_size.append(np.bitwise_or.reduce(cases, axis=1))
     return np.concatenate(pairs_by_size)

@@ -46,8 +46,8 @@ from .horn_rules import (
     Vocabulary,
     literal_text,
     literals,
+    rule_text,
     truths,
-    written,
 )
 from .rule_induction import (
     UNSHOWN,
@@ -91,8 +91,9 @@ class RuleState(NamedTuple):
     body: jax.Array
     """uint32: literals of the body, as bits."""
     cases: jax.Array
-    """uint32 ``(cases, 2)``: the pairs for which it is true,
-    for each choice of objects for the other variables.
+    """uint32 ``(cases, 2)``: the pairs for which the body is true, as bits.
+
+    Each case is a choice of objects for the other variables.
     """
 
 
@@ -155,8 +156,9 @@ class RuleInduction(PuzzleTask[RuleState]):
         )
 
     def observation(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
-        """Return the world, the examples, the body,
-        the effect of each literal, and the number of literals left.
+        """Return the world, the examples, the body, each literal's effect, and the literals left.
+
+        The last is the number of literals that may still be added.
         """
         instance = params.instance
         bits = np.arange(32, dtype=np.uint32)
@@ -167,7 +169,7 @@ class RuleInduction(PuzzleTask[RuleState]):
         positive, negative = labels
         in_body = self._literals_in_body(state).astype(self.dtype)
         coverage_with_each = self._coverage(state.cases[None] & instance.tables, params)
-        now = self._coverage(state.cases[None], params)
+        coverage = self._coverage(state.cases[None], params)
         literals_left = (self.puzzle.num_literals - in_body.sum()) / self.puzzle.num_literals
         blocks = (
             *(
@@ -177,14 +179,14 @@ class RuleInduction(PuzzleTask[RuleState]):
             positive - negative,
             in_body,
             *coverage_with_each,
-            *now,
+            *coverage,
             literals_left[None],
         )
         return jnp.concatenate(blocks)
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
-        pairs, each = (SIDE, SIDE), (len(self.literals),)
+        pairs, per_literal = (SIDE, SIDE), (len(self.literals),)
         return (
             Component(
                 "relation",
@@ -200,16 +202,16 @@ class RuleInduction(PuzzleTask[RuleState]):
                 "[object, object]: +1 if the target holds, -1 if not, 0 if not shown",
                 shape=pairs,
             ),
-            Component("body", "whether the body has each literal", shape=each),
+            Component("body", "whether the body has each literal", shape=per_literal),
             Component(
                 "positive_with",
                 "share of the positive examples covered with each literal added",
-                shape=each,
+                shape=per_literal,
             ),
             Component(
                 "negative_with",
                 "share of the negative examples covered with each literal added",
-                shape=each,
+                shape=per_literal,
             ),
             Component("positive", "share of the positive examples that the body covers"),
             Component("negative", "share of the negative examples that the body covers"),
@@ -235,9 +237,9 @@ class RuleInduction(PuzzleTask[RuleState]):
         params: Params,
     ) -> jax.Array:
         """Return the change of Youden's index, plus 1 for a rule that fits."""
-        before, after = self._index(state, params), self._index(next_state, params)
+        index, next_index = self._index(state, params), self._index(next_state, params)
         fits = ~self._fits(state, params) & self._fits(next_state, params)
-        return after - before + fits.astype(self.dtype)
+        return next_index - index + fits.astype(self.dtype)
 
     def terminal(self, state: RuleState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the rule fits, or has the largest allowed length."""
@@ -265,8 +267,9 @@ class RuleInduction(PuzzleTask[RuleState]):
         return state.body >> np.arange(len(self.literals), dtype=np.uint32) & 1 != 0
 
     def _coverage(self, cases: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return the shares of positive and negative examples
-        that bodies with these cases ``(k, cases, 2)`` cover.
+        """Return the shares of positive and negative examples that some bodies cover.
+
+        The bodies are given by their cases, ``(k, cases, 2)``.
         """
         pairs = lax.reduce(cases, np.uint32(0), lax.bitwise_or, (1,))
         positive, negative = params.instance.positive, params.instance.negative
@@ -300,7 +303,7 @@ class RuleInduction(PuzzleTask[RuleState]):
         """Show the world, the examples and the rule so far."""
         body, covers = self._body(state), self.info(state, params)
         rule = (
-            written(body, VOCABULARIES[int(params.instance.kind)])
+            rule_text(body, VOCABULARIES[int(params.instance.kind)])
             if body
             else "target(X,Y) always holds."
         )
@@ -347,8 +350,9 @@ class RuleInduction(PuzzleTask[RuleState]):
         return f"the rule has {self.puzzle.num_literals} literals, and does not fit all examples"
 
     def draw(self, state: RuleState, params: Params) -> np.ndarray:
-        """Draw the world on a circle; beside it the pairs,
-        examples as signs, those that the rule covers on blue.
+        """Draw the world on a circle, and the pairs beside it.
+
+        Examples are signs, and the pairs that the rule covers are on blue.
         """
         height, width, _ = self.picture_shape
         image = Image.new("RGB", (width, height), PAPER)

@@ -36,26 +36,29 @@ from .horn_rules import (
     Vocabulary,
     World,
     bodies,
-    connected,
+    connected_bodies,
     extension,
     extensions,
     literals,
     read,
+    rule_text,
     truths,
-    written,
 )
 
 FAMILY, GRAPH = range(2)
 VOCABULARIES = (Vocabulary("parent", "female", "male"), Vocabulary("edge", "red", "blue"))
-LARGER = 12
+LARGE_SIDE = 12
 """Number of objects of the larger unseen worlds."""
-UNSEEN = 2
+UNSEEN_WORLDS = 2
 """Number of unseen worlds of either size."""
-MOST_LITERALS, MOST_FRESH = 4, 3
-"""Largest numbers of literals and of fresh variables in an answer."""
+MAX_LITERALS = 4
+"""Largest number of literals in an answer."""
+MAX_FRESH_VARIABLES = 3
+"""Largest number of variables in an answer besides X and Y."""
 _SIZES = {2: (1, 10), 3: (1, 14), 4: (2, 20)}
-"""Number of fresh variables in the hidden rule,
-and largest number of shown examples, by number of literals.
+"""Number of fresh variables in the hidden rule and largest number of shown examples.
+
+The keys are numbers of literals.
 """
 _TRIES = 20
 UNSHOWN = -1
@@ -71,8 +74,9 @@ class Instance(NamedTuple):
     marked: np.ndarray
     """int8 ``(8,)``: 1 for the women, and for the red nodes."""
     examples: np.ndarray
-    """int8 ``(num_literals, 3)``: two objects,
-    and 1 if the target holds for them; rows of -1 behind the last.
+    """int8 ``(num_literals, 3)``: two objects, and 1 if the target holds for them.
+
+    Rows of -1 stand behind the last example.
     """
     same_relation: np.ndarray
     """int8 ``(2, 8, 8)``: unseen worlds of the same size."""
@@ -89,8 +93,9 @@ class Instance(NamedTuple):
 
 
 def family(dice: Dice, people: int) -> World:
-    """Return a random family: one couple's descendants,
-    and those who marry them; women are marked.
+    """Return a random family: one couple's descendants, and those who marry them.
+
+    Women are marked.
     """
     female = [True, False, *(dice.below(2) == 1 for _ in range(people - 2))]
     related = np.zeros((people, people), bool)
@@ -118,8 +123,9 @@ def family(dice: Dice, people: int) -> World:
 
 
 def graph(dice: Dice, nodes: int) -> World:
-    """Return a random directed graph without loops,
-    a quarter of all edges; half of the nodes are marked, on average.
+    """Return a random directed graph without loops that has a quarter of all edges.
+
+    Half of the nodes are marked, on average.
     """
     related = [
         [source != target and dice.below(4) == 0 for target in range(nodes)]
@@ -181,7 +187,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
     def __init__(self, tier: float) -> None:
         super().__init__(tier)
         self.num_literals = int(tier)
-        self.fresh, self.most_examples = _SIZES[self.num_literals]
+        self.fresh, self.max_examples = _SIZES[self.num_literals]
 
     # -- the generator -----------------------------------------------------------------------------
 
@@ -189,13 +195,14 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         """Draw a random rule in random worlds. Return None if few examples cannot single it out."""
         kind = dice.below(2)
         worlds = [
-            (family, graph)[kind](dice, n) for n in (SIDE, *[SIDE] * UNSEEN, *[LARGER] * UNSEEN)
+            (family, graph)[kind](dice, n)
+            for n in (SIDE, *[SIDE] * UNSEEN_WORLDS, *[LARGE_SIDE] * UNSEEN_WORLDS)
         ]
         first_world, *unseen = worlds
         pairs_by_rule = extensions(truths(first_world, self.fresh), self.num_literals, self.fresh)
         shorter = len(bodies(self.num_literals - 1, self.fresh))
         for _ in range(_TRIES):
-            rule = dice.choice(connected(self.num_literals, self.fresh))
+            rule = dice.choice(connected_bodies(self.num_literals, self.fresh))
             equal_rules = np.flatnonzero(pairs_by_rule == pairs_by_rule[rule])
             if (
                 not 3 <= int(pairs_by_rule[rule]).bit_count() <= SIDE * SIDE // 2
@@ -222,8 +229,9 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return targets
 
     def _examples(self, dice: Dice, pairs_by_rule: np.ndarray, rule: int) -> np.ndarray | None:
-        """Draw two pairs of either kind, then one for each rule
-        that fits all earlier pairs but is wrong on another.
+        """Draw two pairs of either kind, then pairs that refute wrong rules.
+
+        One pair is drawn for each rule that fits all earlier pairs but is wrong on another.
 
         Return None if there are too many.
         """
@@ -235,14 +243,14 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         ]
         wrong_rules = pairs_by_rule[pairs_by_rule != pairs_by_rule[rule]]
         for pair in pairs:
-            wrong_rules = _agreeing(wrong_rules, pair, target)
+            wrong_rules = _agreeing_rules(wrong_rules, pair, target)
         while len(wrong_rules):
             pair = next(p for p in order if (int(wrong_rules[0]) ^ target) >> p & 1)
             pairs.append(pair)
-            wrong_rules = _agreeing(wrong_rules, pair, target)
-        if len(pairs) > self.most_examples:
+            wrong_rules = _agreeing_rules(wrong_rules, pair, target)
+        if len(pairs) > self.max_examples:
             return None
-        rows = np.full((self.most_examples, 3), UNSHOWN, np.int8)
+        rows = np.full((self.max_examples, 3), UNSHOWN, np.int8)
         rows[: len(pairs)] = [
             (*divmod(pair, SIDE), target >> pair & 1) for pair in dice.shuffled(pairs)
         ]
@@ -253,8 +261,10 @@ class RuleInductionPuzzle(Puzzle[Instance]):
         return [literals(self.fresh)[number] for number in numbers]
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form: objects renamed, marks exchanged,
-        X and Y exchanged; in graphs, edges reversed.
+        """Return the least form of the instance.
+
+        Forms rename the objects, exchange the marks, and exchange X and Y. In graphs they also
+        reverse the edges.
         """
         world = shown_world(instance)
         labels = np.full((SIDE, SIDE), 2, np.int8)
@@ -279,7 +289,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the world, the examples, the form of the rule and the format."""
         vocabulary = VOCABULARIES[int(instance.kind)]
-        more = "one variable" if self.fresh == 1 else f"{self.fresh} variables"
+        fresh_variables = "one variable" if self.fresh == 1 else f"{self.fresh} variables"
         return (
             f"{describe_examples(instance)}\n\nFind the rule of the target. A rule says that "
             "target(X,Y) holds exactly "
@@ -289,18 +299,18 @@ class RuleInductionPuzzle(Puzzle[Instance]):
             "may be any object. "
             f"The hidden rule has at most {self.num_literals} literals, with the predicates "
             f"{', '.join(vocabulary)}, "
-            f"and at most {more} besides X and Y. Your rule must agree with it on every pair of "
-            "objects in other "
+            f"and at most {fresh_variables} besides X and Y. Your rule must agree with it on every "
+            "pair of objects in other "
             "worlds of this kind, some of them larger; every rule of at most that size that fits "
             "the examples does.\n\n"
-            f"Answer with one rule: 'target(X,Y) :-', 1 to {MOST_LITERALS} literals separated by "
-            "commas, and a full "
-            f"stop. Variables are capital letters, at most {MOST_FRESH} of them besides X and Y."
+            f"Answer with one rule: 'target(X,Y) :-', 1 to {MAX_LITERALS} literals separated by "
+            "commas, and a full stop. Variables are capital letters, at most "
+            f"{MAX_FRESH_VARIABLES} of them besides X and Y."
         )
 
     def example_answers(self, instance: Instance) -> Sequence[Example]:
         """Show a rule over the predicates of the world."""
-        rule = written(
+        rule = rule_text(
             [(0, 2, 0), (0, 3, 1), (1, 2, 2), (2, 3, 3)], VOCABULARIES[int(instance.kind)]
         )
         return [Example("For example, another rule would be written:", rule)]
@@ -314,7 +324,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the rule on the examples, then on the unseen worlds."""
-        body = read(answer, VOCABULARIES[int(instance.kind)], MOST_LITERALS, MOST_FRESH)
+        body = read(answer, VOCABULARIES[int(instance.kind)], MAX_LITERALS, MAX_FRESH_VARIABLES)
         says = extension(body, shown_world(instance))
         for first, second, holds in instance.examples.tolist():
             if holds != UNSHOWN and says[first, second] != holds:
@@ -342,7 +352,7 @@ class RuleInductionPuzzle(Puzzle[Instance]):
                     return wrong(f"it fits the examples, but it is wrong in unseen worlds {what}")
         return RIGHT
 
-    def _fitting(self, instance: Instance) -> np.ndarray:
+    def _fitting_rules(self, instance: Instance) -> np.ndarray:
         """Return the places in :func:`.horn_rules.bodies` of the rules that fit the examples."""
         pairs_by_rule = extensions(
             truths(shown_world(instance), self.fresh), self.num_literals, self.fresh
@@ -354,20 +364,20 @@ class RuleInductionPuzzle(Puzzle[Instance]):
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the literals of the first rule that fits."""
-        return list(bodies(self.num_literals, self.fresh)[self._fitting(instance)[0]])
+        return list(bodies(self.num_literals, self.fresh)[self._fitting_rules(instance)[0]])
 
     def solve(self, instance: Instance) -> str:
         """Return the first rule that fits, by trying all of them."""
-        return written(self.body(self.plan(instance)), VOCABULARIES[int(instance.kind)])
+        return rule_text(self.body(self.plan(instance)), VOCABULARIES[int(instance.kind)])
 
     def difficulty(self, instance: Instance) -> float:
         """Return log2 of the place of the first rule that fits, counted from 1."""
-        return math.log2(1 + int(self._fitting(instance)[0]))
+        return math.log2(1 + int(self._fitting_rules(instance)[0]))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Draw any rule of the hidden one's size that links its variables."""
-        rule = dice.choice(connected(self.num_literals, self.fresh))
-        return written(
+        rule = dice.choice(connected_bodies(self.num_literals, self.fresh))
+        return rule_text(
             self.body(bodies(self.num_literals, self.fresh)[rule]), VOCABULARIES[int(instance.kind)]
         )
 
@@ -392,14 +402,14 @@ class RuleInductionPuzzle(Puzzle[Instance]):
             cases &= tables[best]
             if index[best] == 1:
                 break
-        return written(self.body(body), VOCABULARIES[int(instance.kind)])
+        return rule_text(self.body(body), VOCABULARIES[int(instance.kind)])
 
     def constants(self) -> Sequence[str]:
         """Return each relation as it is."""
-        return [written([(0, 0, 1)], vocabulary) for vocabulary in VOCABULARIES]
+        return [rule_text([(0, 0, 1)], vocabulary) for vocabulary in VOCABULARIES]
 
 
-def _agreeing(rules: np.ndarray, pair: int, target: int) -> np.ndarray:
+def _agreeing_rules(rules: np.ndarray, pair: int, target: int) -> np.ndarray:
     """Return the rules that agree with the target about a pair."""
     return rules[(rules >> np.uint64(pair) & np.uint64(1)) == np.uint64(target >> pair & 1)]
 
@@ -408,9 +418,9 @@ def _instance(
     kind: int, worlds: Sequence[World], targets: Sequence[np.ndarray], examples: np.ndarray
 ) -> Instance:
     """Stack the shown world, then the other worlds of the same size, then the larger ones."""
-    same_size, larger = slice(1, 1 + UNSEEN), slice(1 + UNSEEN, None)
+    same_size, larger = slice(1, 1 + UNSEEN_WORLDS), slice(1 + UNSEEN_WORLDS, None)
 
-    def stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    def stack_int8(arrays: Sequence[np.ndarray]) -> np.ndarray:
         return np.stack(arrays).astype(np.int8)
 
     return Instance(
@@ -418,18 +428,19 @@ def _instance(
         worlds[0].relation.astype(np.int8),
         worlds[0].marked.astype(np.int8),
         examples,
-        stacked([world.relation for world in worlds[same_size]]),
-        stacked([world.marked for world in worlds[same_size]]),
-        stacked(targets[:UNSEEN]),
-        stacked([world.relation for world in worlds[larger]]),
-        stacked([world.marked for world in worlds[larger]]),
-        stacked(targets[UNSEEN:]),
+        stack_int8([world.relation for world in worlds[same_size]]),
+        stack_int8([world.marked for world in worlds[same_size]]),
+        stack_int8(targets[:UNSEEN_WORLDS]),
+        stack_int8([world.relation for world in worlds[larger]]),
+        stack_int8([world.marked for world in worlds[larger]]),
+        stack_int8(targets[UNSEEN_WORLDS:]),
     )
 
 
 def example_words(examples: np.ndarray) -> tuple[np.uint64, np.uint64]:
-    """Return the pairs for which the target holds,
-    and those for which it does not, as bits: see :func:`pairs_as_bits`.
+    """Return the pairs for which the target holds, and those for which it does not, as bits.
+
+    :func:`pairs_as_bits` tells which bit is which.
     """
     positive, negative = (np.zeros((SIDE, SIDE), bool) for _ in range(2))
     for first, second, holds in examples.tolist():

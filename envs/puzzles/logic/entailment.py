@@ -107,24 +107,24 @@ class EntailmentPuzzle(Puzzle[Instance]):
                 kinds &= having if literal > 0 else ~having
         return kinds
 
-    def consistent(self, sentences: Sequence[Sentence]) -> bool:
+    def are_consistent(self, sentences: Sequence[Sentence]) -> bool:
         """Return whether sentences can be true together, in a world that is not empty."""
-        possible, named_kinds, some = self._every, self._every, []
+        possible, named_kinds, witnesses = self._every, self._every, []
         for sentence in sentences:
             kinds = self.about(sentence)
             if sentence[0] == ALL:
                 possible &= ~kinds
             elif sentence[0] == SOME:
-                some.append(kinds)
+                witnesses.append(kinds)
             else:
                 named_kinds &= kinds
-        return bool(possible & named_kinds) and all(kinds & possible for kinds in some)
+        return bool(possible & named_kinds) and all(kinds & possible for kinds in witnesses)
 
     def decide(self, premises: Sequence[Sentence], conclusion: Sentence) -> int:
         """Return the answer, a place in ``ANSWERS``; the premises are consistent."""
-        if not self.consistent([*premises, _denied(conclusion)]):
+        if not self.are_consistent([*premises, _negation(conclusion)]):
             return 0
-        return 2 if self.consistent([*premises, conclusion]) else 1
+        return 2 if self.are_consistent([*premises, conclusion]) else 1
 
     # -- the generator -----------------------------------------------------------------------------
 
@@ -143,11 +143,11 @@ class EntailmentPuzzle(Puzzle[Instance]):
         premises, conclusion = self._derivation(dice)
         if answer == 2:
             number = dice.below(len(premises))
-            premises[number] = self._spoiled(premises[number], dice)
+            premises[number] = self._spoil_sentence(premises[number], dice)
         if answer == 1 or (answer == 2 and dice.below(2)):
-            conclusion = _denied(conclusion)
+            conclusion = _negation(conclusion)
         premises += [self._sentence(dice) for _ in range(self.premises - self.steps)]
-        if not self.consistent(premises) or self.decide(premises, conclusion) != answer:
+        if not self.are_consistent(premises) or self.decide(premises, conclusion) != answer:
             return None
         sentences = [*dice.shuffled(premises), conclusion]
         forms, literals = [form for form, *_ in sentences], [sentence[1:] for sentence in sentences]
@@ -196,7 +196,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
             proved.append(new)
         return premises, (form, subject, 0, proved[-1])
 
-    def _spoiled(self, sentence: Sentence, dice: Dice) -> Sentence:
+    def _spoil_sentence(self, sentence: Sentence, dice: Dice) -> Sentence:
         """Return a changed sentence: its converse, or one with a denied literal."""
         form, first, second, states = sentence
         if form == ALL and not second and dice.below(2):
@@ -208,8 +208,9 @@ class EntailmentPuzzle(Puzzle[Instance]):
     # -- the one-shot form -------------------------------------------------------------------------
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form: properties renamed, premises reordered,
-        and equivalent sentences written alike.
+        """Return the least form of the instance.
+
+        Forms rename properties, reorder premises, and write equivalent sentences alike.
         """
         conjunctions = [self._conjunction(sentence) for sentence in sentences_of(instance)]
         last = len(conjunctions) - 1
@@ -224,7 +225,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
                     occurrences[abs(literal) - 1].append(
                         (number == last, form, literal > 0, tuple(other_literals))
                     )
-            return [tuple(sorted(each)) for each in occurrences]
+            return [tuple(sorted(uses)) for uses in occurrences]
 
         def form(names: Sequence[int]) -> bytes:
             rows = [
@@ -243,9 +244,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
 
     @staticmethod
     def _conjunction(sentence: Sentence) -> tuple[int, tuple[int, ...]]:
-        """Return the form of a sentence,
-        and the common properties of the things that it is about.
-        """
+        """Return the form of a sentence, and the common properties of the things it is about."""
         form, first, second, states = sentence
         return form, tuple(
             {literal for literal in (first, second, -states if form == ALL else states) if literal}
@@ -302,7 +301,7 @@ class EntailmentPuzzle(Puzzle[Instance]):
         answer = self.decide(premises, conclusion)
         for size in range(self.premises if answer == 2 else 1, self.premises):
             if any(
-                self.decide(some, conclusion) == answer for some in combinations(premises, size)
+                self.decide(subset, conclusion) == answer for subset in combinations(premises, size)
             ):
                 return float(size)
         return float(self.premises)
@@ -312,8 +311,10 @@ class EntailmentPuzzle(Puzzle[Instance]):
         return dice.choice(ANSWERS)
 
     def heuristic(self, instance: Instance) -> str:
-        """Answer "entailed" if both the conclusion and a premise have a negation,
-        or neither has; else "contradicted".
+        """Compare the negations of the conclusion with those of the premises.
+
+        Answer "entailed" if both the conclusion and a premise have a negation, or neither has; else
+        "contradicted".
         """
         *premises, conclusion = (words(sentence) for sentence in sentences_of(instance))
         negative = any("not " in text or text.startswith("No ") for text in premises)
@@ -330,13 +331,13 @@ def sentences_of(instance: Instance) -> list[Sentence]:
     return [(form, *literals) for form, literals in rows]
 
 
-def _denied(sentence: Sentence) -> Sentence:
+def _negation(sentence: Sentence) -> Sentence:
     """Return the sentence that is true exactly where this one is false."""
     form, first, second, states = sentence
     return {ALL: SOME, SOME: ALL, SINGULAR: SINGULAR}[form], first, second, -states
 
 
-def _has(literal: int) -> str:
+def _trait(literal: int) -> str:
     return "not " * (literal < 0) + PROPERTIES[abs(literal) - 1]
 
 
@@ -344,20 +345,20 @@ def words(sentence: Sentence) -> str:
     """Return a sentence in English."""
     form, subject, second_subject, states = sentence
     if form == SINGULAR:
-        return f"{NAME} is {_has(states)}"
+        return f"{NAME} is {_trait(states)}"
     if second_subject or subject < 0:
         # Properties it has come before those it lacks.
         first, second = sorted((subject, second_subject), reverse=True)
         if first < 0 and second < 0:
             which = f"neither {PROPERTIES[-first - 1]} nor {PROPERTIES[-second - 1]}"
         else:
-            which = " and ".join(_has(literal) for literal in (first, second) if literal)
-        return f"{'Everything' if form == ALL else 'Something'} that is {which} is {_has(states)}"
+            which = " and ".join(_trait(literal) for literal in (first, second) if literal)
+        things = "Everything" if form == ALL else "Something"
+        return f"{things} that is {which} is {_trait(states)}"
     if form == SOME:
-        return f"Some {_has(subject)} thing is {_has(states)}"
-    return (
-        f"{'Every' if states > 0 else 'No'} {_has(subject)} thing is {PROPERTIES[abs(states) - 1]}"
-    )
+        return f"Some {_trait(subject)} thing is {_trait(states)}"
+    quantifier = "Every" if states > 0 else "No"
+    return f"{quantifier} {_trait(subject)} thing is {PROPERTIES[abs(states) - 1]}"
 
 
 class AnswerState(NamedTuple):
@@ -458,7 +459,7 @@ class Entailment(PuzzleTask[AnswerState]):
         premises, conclusion = about[:-1], about[-1]
         form = instance.forms[-1]
 
-        def consistent(last: jax.Array, form: jax.Array) -> jax.Array:
+        def can_hold(last: jax.Array, form: jax.Array) -> jax.Array:
             possible = ~((forms == ALL) & premises).any(axis=0) & ((form != ALL) | ~last)
             named_kinds = ((forms != SINGULAR) | premises).all(axis=0) & ((form != SINGULAR) | last)
             witnessed = (forms[:, 0] != SOME) | (premises & possible).any(axis=1)
@@ -470,17 +471,17 @@ class Entailment(PuzzleTask[AnswerState]):
 
         # "All are" and "some is not" speak of the same kinds: there are none of them, or there are.
         is_named = form == SINGULAR
-        false = consistent(conclusion ^ is_named, jnp.where(is_named, SINGULAR, SOME + ALL - form))
-        return jnp.where(~false, 0, jnp.where(~consistent(conclusion, form), 1, 2))
+        false = can_hold(conclusion ^ is_named, jnp.where(is_named, SINGULAR, SOME + ALL - form))
+        return jnp.where(~false, 0, jnp.where(~can_hold(conclusion, form), 1, 2))
 
     def _about(self, instance: Any) -> jax.Array:
         """Return the kinds that each sentence is about: bool ``(premises + 1, kinds)``."""
         first, second, states = (
-            self._has(instance.literals[:, column, None]) for column in range(3)
+            self._kinds_with(instance.literals[:, column, None]) for column in range(3)
         )
         return first & second & (states != (instance.forms[:, None] == ALL))
 
-    def _has(self, literal: jax.Array) -> jax.Array:
+    def _kinds_with(self, literal: jax.Array) -> jax.Array:
         """Return the kinds for which a literal is true; all kinds for 0."""
         shift = jnp.maximum(jnp.abs(literal) - 1, 0).astype(jnp.int32)
         return (literal == 0) | ((np.arange(self.kinds) >> shift & 1 != 0) == (literal > 0))

@@ -1,5 +1,6 @@
-"""rlsuite/KnightsAndKnaves-v0: knights tell the truth,
-knaves lie; find each person's kind (Smullyan 1978).
+"""rlsuite/KnightsAndKnaves-v0: find each person's kind (Smullyan 1978).
+
+Knights tell the truth, and knaves lie.
 
 Everybody says one thing, about one or two people or about how many knights there are. Exactly one
 assignment makes every knight's sentence true and every knave's false. ``difficulty`` is the length
@@ -46,8 +47,10 @@ ABOUT_TWO = {
     0b0110: "{they} of different kinds",
     0b1001: "{they} of the same kind",
 }
-"""Truth tables: bit 0 where both are knaves,
-bit 1 where only a is a knight, bit 2 where only b is, bit 3 both.
+"""Sentences about two people, by their truth tables.
+
+Bit 0 is the case that both are knaves, bit 1 that only a is a knight, bit 2 that only b is, bit 3
+that both are.
 """
 SWAPPED = {
     table: table & 0b1001 | (table & 0b0010) << 1 | (table & 0b0100) >> 1 for table in ABOUT_TWO
@@ -60,14 +63,16 @@ class Instance(NamedTuple):
     givens: np.ndarray
     """int8 ``(people,)``: zeros, because nobody's kind is given."""
     about: np.ndarray
-    """int8 ``(people, 2)``: people that each speaker's sentence is about;
-    ``NOBODY`` for a missing second one.
+    """int8 ``(people, 2)``: people that each speaker's sentence is about.
+
+    ``NOBODY`` stands for a missing second one.
 
     ``NOBODY`` stands twice if the sentence is about the number of knights.
     """
     truth: np.ndarray
-    """int16 ``(people,)``: truth table of each sentence,
-    a bit a case; bit k for k knights if it is about their number.
+    """int16 ``(people,)``: truth table of each sentence, a bit a case.
+
+    Bit k stands for k knights if the sentence is about their number.
     """
 
 
@@ -95,8 +100,9 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
     @cached_property
     def _cases(self) -> tuple[int, list[int], list[int]]:
-        """Sets of assignments as bits of a number: all,
-        those with each person a knight, those with k knights.
+        """Sets of assignments as bits of a number.
+
+        They are all assignments, those with each person a knight, and those with k knights.
         """
         people = self.columns
         every = range(2**people)
@@ -109,8 +115,9 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         return (1 << 2**people) - 1, knight, number
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw sentences for the kinds that are due for this seed;
-        all answers are equally frequent.
+        """Draw sentences for the kinds that are due for this seed.
+
+        All answers are equally frequent.
         """
         return self._said_by(1 << dice.share(2**self.columns), dice)
 
@@ -161,9 +168,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
 
     @cached_property
     def _sentences(self) -> tuple[list[_Sayings], list[_Sayings], list[list[_Sayings]]]:
-        """Sentences about each person, about each number of knights,
-        and about each pair, with their true cases.
-        """
+        """Sentences about each person, each number of knights, and each pair, with true cases."""
         everybody = range(self.columns)
 
         def sayings(a: int, b: int, tables: Iterable[int]) -> _Sayings:
@@ -201,7 +206,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         """Return the least form: people renamed, each sentence about two in either order."""
         sentences = _sentences(instance)
 
-        def oriented(sentence: Sentence, colours: Sequence[int]) -> tuple[int, int, int]:
+        def orient_sentence(sentence: Sentence, colours: Sequence[int]) -> tuple[int, int, int]:
             a, b, table = sentence
             if b == NOBODY:
                 return (NOBODY if a == NOBODY else colours[a]), NOBODY, table
@@ -225,13 +230,13 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
                         (colours[speaker], SWAPPED[table], colours[a], speaker == b)
                     )
             return [
-                (oriented(s, colours), tuple(sorted(m)))
+                (orient_sentence(s, colours), tuple(sorted(m)))
                 for s, m in zip(sentences, mentioned, strict=True)
             ]
 
         def form(names: Sequence[int]) -> bytes:
             rows = sorted(
-                (names[speaker], *oriented(sentence, names))
+                (names[speaker], *orient_sentence(sentence, names))
                 for speaker, sentence in enumerate(sentences)
             )
             return np.array(rows, np.int16).tobytes()
@@ -289,7 +294,7 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
             Example("For example, if there were only Alma, a knight, and Boris, a knave:", "K N")
         ]
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first person whose sentence does not fit the kind."""
         kinds = grid[0]
         for speaker, sentence in enumerate(_sentences(instance)):
@@ -335,12 +340,13 @@ class KnightsAndKnavesPuzzle(GridPuzzle[Instance]):
         kinds: list[int] = []
         for _ in sentences:
             kinds.append(KNIGHT if self._no_contradiction(sentences, [*kinds, KNIGHT]) else KNAVE)
-        return self.written([kinds])
+        return self.write_answer([kinds])
 
     @staticmethod
     def _no_contradiction(sentences: list[Sentence], kinds: list[int]) -> bool:
-        """Return whether the first people, of these kinds,
-        fit all their sentences about each other.
+        """Return whether the first people fit all their sentences about each other.
+
+        ``kinds`` are the kinds of these people.
         """
         for speaker, sentence in enumerate(sentences):
             a, b, _ = sentence
@@ -382,34 +388,41 @@ class KnightsAndKnaves(CellFillTask):
         """Numbers of :meth:`facts`."""
         return self.people * (2 * self.people + max(4, self.people + 1))
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow kinds that make no sentence wrong,
-        among sentences about people with known kinds.
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow kinds that make no sentence wrong.
+
+        Only sentences about people with known kinds count.
         """
-        here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
-        known_people = jnp.where(cells > 0, here, 0).sum(dtype=jnp.uint16) | here[:, None]
-        knights = jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16)
-        knights = jnp.stack([knights | here, knights & ~here], axis=1)
-        is_decided = self._concerned(instance) & ~known_people[..., None] == 0
+        person_bits = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
+        known_people = (
+            jnp.where(cells > 0, person_bits, 0).sum(dtype=jnp.uint16) | person_bits[:, None]
+        )
+        knights = jnp.where(cells == KNIGHT, person_bits, 0).sum(dtype=jnp.uint16)
+        knights = jnp.stack([knights | person_bits, knights & ~person_bits], axis=1)
+        is_decided = self._people_concerned(instance) & ~known_people[..., None] == 0
         return ~(is_decided & ~self._fits(knights, instance)).any(axis=-1)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every sentence fits its speaker."""
-        here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
-        return self._fits(jnp.where(cells == KNIGHT, here, 0).sum(dtype=jnp.uint16), instance).all()
+        person_bits = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
+        return self._fits(
+            jnp.where(cells == KNIGHT, person_bits, 0).sum(dtype=jnp.uint16), instance
+        ).all()
 
-    def _concerned(self, instance: Any) -> jax.Array:
-        """Return the people who decide whether each sentence fits,
-        as sets of bits: uint16 ``(people,)``.
+    def _people_concerned(self, instance: Any) -> jax.Array:
+        """Return the people who decide whether each sentence fits, as sets of bits.
+
+        They are uint16 ``(people,)``.
         """
         a, b = instance.about[:, 0], instance.about[:, 1]
-        here = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
-        some = here | self._bit(a) | self._bit(b)
-        return jnp.where(a == NOBODY, np.uint16(2**self.people - 1), some)
+        person_bits = np.uint16(1) << np.arange(self.people, dtype=np.uint16)
+        people = person_bits | self._bit(a) | self._bit(b)
+        return jnp.where(a == NOBODY, np.uint16(2**self.people - 1), people)
 
     def _fits(self, knights: jax.Array, instance: Any) -> jax.Array:
-        """Return whether each sentence fits its speaker,
-        with these knights (a set of bits): bool ``(..., people)``.
+        """Return whether each sentence fits its speaker, bool ``(..., people)``.
+
+        ``knights`` is a set of bits.
         """
         a, b = instance.about[:, 0], instance.about[:, 1]
         knights = knights[..., None]

@@ -1,5 +1,4 @@
-"""rlsuite/SelfReference-v0: find which numbered statements are true;
-they are about each other's truth.
+"""rlsuite/SelfReference-v0: find which numbered statements about each other's truth are true.
 
 A statement gives the number of true ones among some of the statements, often including itself.
 Exactly one assignment of truth values makes every true statement right and every false one wrong,
@@ -40,12 +39,12 @@ from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params
 
 TRUE, FALSE = 1, 2
-MIN_STATEMENTS, MAX_STATEMENTS = 3, 12
+MIN_STATEMENTS = 3
+MAX_STATEMENTS = 12
 _TRIES = 200
 
 Statement = tuple[int, int]
-"""A statement: the set of statements that it is about,
-and the set of counts with which it is right, as bits.
+"""A statement: the statements that it is about and the counts with which it is right, as bits.
 
 The count is the number of true ones among the statements that it is about.
 """
@@ -59,15 +58,17 @@ class Instance(NamedTuple):
     about: np.ndarray
     """int16 ``(statements,)``: statements that each one is about, as bits."""
     counts: np.ndarray
-    """int16 ``(statements,)``: numbers of true ones among those
-    with which each is right, bit k for k.
+    """int16 ``(statements,)``: counts with which each statement is right, bit k for k.
+
+    The count is the number of true ones among the statements that it is about.
     """
 
 
 @cache
 def forms(size: int) -> tuple[dict[int, str], ...]:
-    """Return groups of similar sentences about ``size`` statements,
-    by the counts with which they are right.
+    """Return groups of similar sentences about ``size`` statements.
+
+    The keys of a group are the counts with which its sentences are right, as bits.
 
     ``{a}`` and ``{b}`` stand for numbers, ``{group}`` for a name of three or more.
     """
@@ -147,17 +148,16 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
 
     @property
     def space(self) -> float:
-        """Number of instances, measured for three statements;
-        with more statements seeds hardly ever repeat one.
+        """Number of instances, measured for three statements.
+
+        With more statements seeds hardly ever repeat one.
         """
         return 2_000 if self.columns == MIN_STATEMENTS else super().space
 
     # -- assignments: a set of them is a number of 2**statements bits, one for each ----------------
 
-    def _with_count(self, about: int) -> list[int]:
-        """Return, for each number, the assignments in which
-        that number of some statements is true.
-        """
+    def _assignments_by_count(self, about: int) -> list[int]:
+        """Return, for each number, the assignments that make so many of some statements true."""
         if about not in self._by_count:
             cases = [self._every]
             for true in (self._true[k] for k in range(self.columns) if about >> k & 1):
@@ -168,17 +168,19 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
             self._by_count[about] = cases
         return self._by_count[about]
 
-    def _right_in(self, statement: Statement) -> int:
+    def _right_assignments(self, statement: Statement) -> int:
         """Return the assignments in which the content of a statement is true."""
         about, counts = statement
         # No two overlap.
-        return sum(case for k, case in enumerate(self._with_count(about)) if counts >> k & 1)
+        return sum(
+            case for k, case in enumerate(self._assignments_by_count(about)) if counts >> k & 1
+        )
 
-    def _consistent(self, statements: Sequence[Statement]) -> int:
+    def _consistent_assignments(self, statements: Sequence[Statement]) -> int:
         """Return the assignments that make every true statement right and every false one wrong."""
         cases = self._every
         for true, statement in zip(self._true, statements, strict=True):
-            cases &= self._every ^ true ^ self._right_in(statement)
+            cases &= self._every ^ true ^ self._right_assignments(statement)
         return cases
 
     def compose(self, dice: Dice) -> Instance | None:
@@ -190,7 +192,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         values = dice.below(2**self.columns)
         for _ in range(_TRIES):
             statements = [self._statement(number, values, dice) for number in range(self.columns)]
-            if self._consistent(statements) == 1 << values:
+            if self._consistent_assignments(statements) == 1 << values:
                 about, counts = zip(*statements, strict=True)
                 return Instance(
                     np.zeros(self.columns, np.int8),
@@ -200,8 +202,9 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         return None
 
     def _statement(self, number: int, values: int, dice: Dice) -> Statement:
-        """Draw a statement: a quarter are about one other statement,
-        a quarter about two, half about a group.
+        """Draw a statement.
+
+        A quarter are about one other statement, a quarter about two, half about a group.
 
         It is right if it is to be true. Its wording must not reveal whether it is true. Few pairs
         make "both are true" right, so for two statements the wording is drawn first.
@@ -295,7 +298,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
             )
         ]
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first statement with a value that does not fit its content."""
         true = sum(1 << k for k, value in enumerate(grid[0]) if value == TRUE)
         for number, (about, counts) in enumerate(_statements(instance)):
@@ -309,7 +312,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
 
     def solution(self, instance: Instance) -> Grid:
         """Try all assignments."""
-        cases = self._consistent(_statements(instance))
+        cases = self._consistent_assignments(_statements(instance))
         if not cases:
             raise ValueError("these statements contradict each other")
         values = cases.bit_length() - 1
@@ -342,7 +345,7 @@ class SelfReferencePuzzle(GridPuzzle[Instance]):
         for number in range(self.columns):
             if _no_contradiction(statements, number + 1, true | 1 << number):
                 true |= 1 << number
-        return self.written([[TRUE if true >> k & 1 else FALSE for k in range(self.columns)]])
+        return self.write_answer([[TRUE if true >> k & 1 else FALSE for k in range(self.columns)]])
 
 
 def _statements(instance: Instance) -> list[Statement]:
@@ -350,8 +353,9 @@ def _statements(instance: Instance) -> list[Statement]:
 
 
 def _no_contradiction(statements: Sequence[Statement], num_known: int, true: int) -> bool:
-    """Return False if the values of the first ``num_known`` statements settle
-    that one of these values is wrong.
+    """Return False if the first values settle that one of them is wrong.
+
+    These are the values of the first ``num_known`` statements.
 
     The values are given as the set of true statements.
     """
@@ -386,24 +390,24 @@ class SelfReference(FillTask):
         true, unknown = self._sets(cells, TRUE), self._sets(cells, 0)
         free = []
         for i in range(self.cells):
-            here = np.uint16(1 << i)
-            still_unknown = unknown & ~here
+            bit = np.uint16(1 << i)
+            still_unknown = unknown & ~bit
             values = (
-                self._possible(true_set, still_unknown, instance)
-                for true_set in (true | here, true & ~here)
+                self._is_possible(true_set, still_unknown, instance)
+                for true_set in (true | bit, true & ~bit)
             )
-            free += [(unknown & here != 0) & possible for possible in values]
+            free += [(unknown & bit != 0) & possible for possible in values]
         return unpack_bits(free, 1)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every statement's value fits its content."""
-        return self._possible(self._sets(cells, TRUE), jnp.uint16(0), instance)
+        return self._is_possible(self._sets(cells, TRUE), jnp.uint16(0), instance)
 
     def _sets(self, cells: jax.Array, value: int) -> jax.Array:
         """Return the statements with a value, as a set: uint16."""
         return rows_as_bits((cells == value).astype(jnp.uint16), self.cells, 1)[0]
 
-    def _possible(self, true: jax.Array, unknown: jax.Array, instance: Any) -> jax.Array:
+    def _is_possible(self, true: jax.Array, unknown: jax.Array, instance: Any) -> jax.Array:
         """Return whether no statement with a value is settled to have the other one: bool.
 
         Args:
@@ -412,21 +416,19 @@ class SelfReference(FillTask):
         """
         conditions = []
         for i in range(self.cells):
-            here = np.uint16(1 << i)
+            bit = np.uint16(1 << i)
             about = instance.about[i].astype(jnp.uint16)
             counts = instance.counts[i].astype(jnp.uint16)
             min_true = lax.population_count(true & about)
             possible = (
                 (np.uint16(2) << lax.population_count(unknown & about)) - np.uint16(1)
             ) << min_true
-            fitting_counts = jnp.where(true & here != 0, counts, ~counts)
-            conditions.append((unknown & here != 0) | (possible & fitting_counts != 0))
+            fitting_counts = jnp.where(true & bit != 0, counts, ~counts)
+            conditions.append((unknown & bit != 0) | (possible & fitting_counts != 0))
         return reduce(operator.and_, conditions)
 
     def facts(self, instance: Any) -> jax.Array:
-        """Return the statements that each one is about,
-        and the numbers of true ones with which it is right.
-        """
+        """Return the statements that each one is about, and the counts with which it is right."""
         numbers = np.arange(self.puzzle.columns + 1, dtype=np.int16)
 
         def statement_facts(about: jax.Array, counts: jax.Array) -> jax.Array:

@@ -1,5 +1,6 @@
-"""rlsuite/Zebra-v0: who lives in which house, from clues,
-as in the puzzle of the zebra (Life International 1962).
+"""rlsuite/Zebra-v0: find out from clues who lives in which house.
+
+The puzzle of the zebra (Life International 1962) is the best-known one of this kind.
 
 There are as many attributes as houses, and each value of an attribute belongs to one house. The
 clues leave one solution, and every clue is needed. ``difficulty`` is the length of a search that
@@ -27,7 +28,7 @@ from rlbench_suite.core.component import Component
 from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import INK, Board
-from ..shared.caption import with_caption
+from ..shared.caption import add_caption
 from ..shared.grid_filling import CellFillTask, Grid, GridPuzzle, GridState
 from ..shared.naming import least_naming
 from ..shared.puzzle_task import Params
@@ -58,8 +59,10 @@ ATTRIBUTES = (
         "archery", "boxing", "chess", "dancing", "embroidery",
     )),
 )  # fmt: skip
-"""Attribute, the phrase for whoever has a value of it,
-a verb and its object for having it, and the values in the order of their initials.
+"""Attributes with their phrases and values.
+
+Each is the attribute, the phrase for whoever has a value of it, a verb and its object for having
+it, and the values in the order of their initials.
 """
 Clue = tuple[int, int, int]
 """Kind, and two values; value v of attribute a has the number ``a * houses + v``."""
@@ -111,7 +114,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         clues: list[Clue] = []
         while (wrong_solution := self._search(clues, truth)) is not None:
             clue = self._clue(truth, dice)
-            while self._true(clue, wrong_solution):
+            while self._is_true(clue, wrong_solution):
                 clue = self._clue(truth, dice)
             clues.append(clue)
         for clue in dice.shuffled(clues):
@@ -132,7 +135,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
             house = truth[a][first]
             if kind == AT:
                 return AT, a * n + first, house
-            compatible_houses = [x for x in range(n) if _compatible(kind, house, x)]
+            compatible_houses = [x for x in range(n) if _is_compatible(kind, house, x)]
             if not compatible_houses or (a == b and kind in (TOGETHER, APART)):
                 continue
             second = truth[b].index(dice.choice(compatible_houses))
@@ -143,8 +146,9 @@ class ZebraPuzzle(GridPuzzle[Instance]):
                 else (kind, first_value, second_value)
             )
 
-    def _true(self, clue: Clue, truth: Sequence[Sequence[int]]) -> bool:
-        """Return whether a clue holds;
+    def _is_true(self, clue: Clue, truth: Sequence[Sequence[int]]) -> bool:
+        """Return whether a clue holds.
+
         ``truth`` gives the house of each value of each attribute.
         """
         kind, first, second = clue
@@ -153,7 +157,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         return (
             house == second
             if kind == AT
-            else _compatible(kind, house, truth[second // n][second % n])
+            else _is_compatible(kind, house, truth[second // n][second % n])
         )
 
     def _search(
@@ -177,10 +181,12 @@ class ZebraPuzzle(GridPuzzle[Instance]):
                 free[a] &= self._with[v][second]
                 continue
             forth = [
-                sum(self._with[w][y] for y in range(n) if _compatible(kind, x, y)) for x in range(n)
+                sum(self._with[w][y] for y in range(n) if _is_compatible(kind, x, y))
+                for x in range(n)
             ]
             back = [
-                sum(self._with[v][x] for x in range(n) if _compatible(kind, x, y)) for y in range(n)
+                sum(self._with[v][x] for x in range(n) if _is_compatible(kind, x, y))
+                for y in range(n)
             ]
             if a == b:
                 free[a] &= sum(self._with[v][x] & forth[x] for x in range(n))
@@ -222,16 +228,17 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form: values and attributes renamed,
-        the street seen from either side.
+        """Return the least form of the instance.
+
+        Forms rename values and attributes, and see the street from either side.
         """
         clues = _clues(instance)
         return min(
             self._canonical_clues(clues),
-            self._canonical_clues([self._mirrored(clue) for clue in clues]),
+            self._canonical_clues([self._mirror_clue(clue) for clue in clues]),
         )
 
-    def _mirrored(self, clue: Clue) -> Clue:
+    def _mirror_clue(self, clue: Clue) -> Clue:
         """Return the clue as seen from the other side of the street."""
         kind, first, second = clue
         if kind == AT:
@@ -305,14 +312,14 @@ class ZebraPuzzle(GridPuzzle[Instance]):
         word = values[value % self.columns]
         return who.format(word), verb, what.format(word)
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first row that lacks a value, or the first clue that is false."""
         for number, row in enumerate(grid, 1):
             if len(set(row)) < self.columns:
                 return f"row {number} does not hold every value"
         houses = [[row.index(value + 1) for value in range(self.columns)] for row in grid]
         for clue in _clues(instance):
-            if not self._true(clue, houses):
+            if not self._is_true(clue, houses):
                 return f"it is false that {self.words(clue)[0].lower()}{self.words(clue)[1:]}"
         return ""
 
@@ -331,11 +338,14 @@ class ZebraPuzzle(GridPuzzle[Instance]):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Put the values of every row in any order."""
-        return self.written([dice.shuffled(range(1, self.columns + 1)) for _ in range(self.rows)])
+        return self.write_answer(
+            [dice.shuffled(range(1, self.columns + 1)) for _ in range(self.rows)]
+        )
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill cell by cell with the row's first unused value
-        that makes no clue with both values placed false.
+        """Fill cell by cell with the row's first unused value that makes no clue false.
+
+        Only clues with both values placed count.
         """
         n, clues = self.columns, _clues(instance)
         placed: dict[int, int] = {}
@@ -347,15 +357,11 @@ class ZebraPuzzle(GridPuzzle[Instance]):
                 unplaced[0],
             )
             placed[value] = house
-        return self.written(
-            [
-                [
-                    next(v for v in range(n) if placed[row * n + v] == house) + 1
-                    for house in range(n)
-                ]
-                for row in range(n)
-            ]
-        )
+        grid = [[0] * n for _ in range(n)]
+        for value, house in placed.items():
+            row, number = divmod(value, n)
+            grid[row][house] = number + 1
+        return self.write_answer(grid)
 
     @staticmethod
     def _fits(clues: list[Clue], placed: dict[int, int]) -> bool:
@@ -364,7 +370,7 @@ class ZebraPuzzle(GridPuzzle[Instance]):
             if (
                 first in placed
                 and second_house is not None
-                and not _compatible(kind, placed[first], second_house)
+                and not _is_compatible(kind, placed[first], second_house)
             ):
                 return False
         return True
@@ -381,9 +387,10 @@ def _bits(flags: Any) -> int:
     return sum(1 << number for number, flag in enumerate(flags) if flag)
 
 
-def _compatible(kind: int, x: int, y: int) -> bool:
-    """Return whether a clue allows its first value in house x
-    and its second in house y; for AT, y is its house.
+def _is_compatible(kind: int, x: int, y: int) -> bool:
+    """Return whether a clue allows its first value in house x and its second in house y.
+
+    For AT, y is the clue's house.
     """
     if kind in (TOGETHER, AT):
         return x == y
@@ -410,14 +417,12 @@ class Zebra(CellFillTask):
         """Numbers of :meth:`facts`."""
         return self.houses**2 * (AT + 2 * self.houses**2)
 
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Allow values that are not in the row yet,
-        in houses that every clue about them leaves open.
-        """
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
+        """Allow values that are not in the row yet, in houses that their clues leave open."""
         n, every = self.houses, np.uint8(2**self.houses - 1)
-        placed = self._placed(cells)
+        placed = self._houses_of_values(cells)
         first, second, (kind, first_value, second_value) = self._sides(placed, instance)
-        for_first, for_second = self._open(kind, first, second, second_value)
+        for_first, for_second = self._open_houses(kind, first, second, second_value)
         values = np.arange(n * n, dtype=np.int8)[:, None]
         is_first = (first_value == values) & (kind != NONE)
         is_second = (second_value == values) & (kind != NONE) & (kind != AT)
@@ -428,27 +433,26 @@ class Zebra(CellFillTask):
         fits = houses.reshape(n, 1, n) >> np.arange(n, dtype=np.uint8)[:, None] & 1 != 0
         return fits.reshape(n * n, n)
 
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether every value has a house and every clue is true."""
-        placed = self._placed(cells)
+        placed = self._houses_of_values(cells)
         first, second, (kind, _, second_value) = self._sides(placed, instance)
-        for_first, _ = self._open(kind, first, second, second_value)
+        for_first, _ = self._open_houses(kind, first, second, second_value)
         return (placed != 0).all() & ((kind == NONE) | (first & for_first != 0)).all()
 
-    def _placed(self, cells: jax.Array) -> jax.Array:
-        """Return the house of each value as a set:
-        uint8 ``(values,)``, 0 where it is not placed.
-        """
+    def _houses_of_values(self, cells: jax.Array) -> jax.Array:
+        """Return the house of each value as a set, uint8 ``(values,)``; 0 if it is not placed."""
         n = self.houses
-        here = np.uint8(1) << np.arange(n, dtype=np.uint8)
+        house_bits = np.uint8(1) << np.arange(n, dtype=np.uint8)
         is_there = cells.reshape(n, 1, n) == np.arange(1, n + 1, dtype=np.int8)[:, None]
-        return jnp.where(is_there, here, np.uint8(0)).sum(axis=2, dtype=jnp.uint8).reshape(-1)
+        return jnp.where(is_there, house_bits, np.uint8(0)).sum(axis=2, dtype=jnp.uint8).reshape(-1)
 
     def _sides(
         self, placed: jax.Array, instance: Any
     ) -> tuple[jax.Array, jax.Array, tuple[jax.Array, ...]]:
-        """Return for each clue the houses of its first and second value
-        as sets (0: not placed), and its three numbers.
+        """Return for each clue the houses of its two values as sets, and its three numbers.
+
+        A set is 0 if the value is not placed.
         """
         kind, first_value, second_value = (instance.clues[:, column] for column in range(3))
         values = np.arange(self.houses**2, dtype=np.int8)
@@ -458,12 +462,10 @@ class Zebra(CellFillTask):
         )
         return first, second, (kind, first_value, second_value)
 
-    def _open(
+    def _open_houses(
         self, kind: jax.Array, first: jax.Array, second: jax.Array, second_value: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """Return the houses that each clue leaves to its first
-        and to its second value, given the other one's house.
-        """
+        """Return the houses that each clue leaves to either value, given the other's house."""
         every = np.uint8(2**self.houses - 1)
         x, y = (jnp.where(side == 0, every, side) for side in (first, second))
         below = jnp.where(second == 0, np.uint8(every >> 1), second - np.uint8(1))
@@ -478,11 +480,11 @@ class Zebra(CellFillTask):
         """Return the clues, one-hot."""
         kind, first_value, second_value = (instance.clues[:, column, None] for column in range(3))
         values = np.arange(self.houses**2, dtype=np.int8)
-        there = kind != NONE
+        is_clue = kind != NONE
         blocks = (
             kind == np.arange(1, AT + 1, dtype=np.int8),
-            there & (first_value == values),
-            there & (second_value == values),
+            is_clue & (first_value == values),
+            is_clue & (second_value == values),
         )
         return jnp.concatenate(blocks, axis=1).astype(self.dtype).reshape(-1)
 
@@ -501,7 +503,7 @@ class Zebra(CellFillTask):
     def draw(self, state: GridState, params: Params) -> np.ndarray:
         """Draw the grid, with the rules and the clues beside it."""
         text = f"{self.puzzle.rules()}\n\n{self.puzzle.clues(params.instance)}"
-        return with_caption(self.draw_shape(state, params, (560, 360, 3)), text, self.picture_shape)
+        return add_caption(self.draw_shape(state, params, (560, 360, 3)), text, self.picture_shape)
 
     def decorate(self, board: Board, instance: Any) -> None:
         """Draw houses above, attributes at the left."""

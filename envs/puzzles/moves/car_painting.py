@@ -1,5 +1,4 @@
-"""rlsuite/CarPainting-v0: reorder a line of cars a little,
-so that a paint shop seldom changes colours.
+"""rlsuite/CarPainting-v0: reorder cars a little, so that a paint shop seldom changes colours.
 
 Each car may leave its place by at most three places, as a buffer before a paint shop allows
 (Epping, Hochstattler & Oertel 2004, doi:10.1016/S0166-218X(03)00442-6, on paint shops with a fixed
@@ -46,7 +45,7 @@ from rlbench_suite.puzzle.puzzle import RIGHT, Example, Puzzle, Verdict, split_b
 from ..shared import parsing
 from ..shared.board import Board
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import relabelled, smallest_form
+from ..shared.symmetry import relabel_values, smallest_form
 
 REACH = 3
 COLOURS = "ABC"
@@ -54,8 +53,9 @@ MAX_CARS = 28
 _PAINTS = ("#56b4e9", "#e69f00", "#009e73")
 _WINDOW = 2 * REACH + 1
 Chooser = Callable[[list[int], int], int]
-"""Function of the cars that may stand at a place and of the car before it (-1 if there is none);
-it returns one of the former.
+"""Function that returns one of the cars that may stand at a place.
+
+Its arguments are these cars, and the car before the place (-1 if there is none).
 """
 
 
@@ -129,18 +129,18 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         Return None if no order is better than the original line, or the rule of thumb comes too
         near to the best.
         """
-        return self._of(self._random_colours(dice))
+        return self._instance_of(self._random_colours(dice))
 
     def draws(self, dice: Dice, split: str) -> Iterator[Instance | None]:
         """Drop lines of the other split before the search for the best order."""
         while True:
             colours = self._random_colours(dice)
-            yield self._of(colours) if split_by(self._form(colours)) == split else None
+            yield self._instance_of(colours) if split_by(self._form(colours)) == split else None
 
     def _random_colours(self, dice: Dice) -> list[int]:
         return [dice.below(len(COLOURS)) for _ in range(self.count)]
 
-    def _of(self, colours: list[int]) -> Instance | None:
+    def _instance_of(self, colours: list[int]) -> Instance | None:
         fewest = changes([colours[car] for car in best_order(colours)])
         if (
             fewest == changes(colours)
@@ -158,15 +158,16 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return len(COLOURS) ** self.count / 12
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the lesser of the line and its reverse,
-        each with colours renamed in order of first occurrence.
+        """Return the lesser of the line and its reverse.
+
+        In each, colours are renamed in order of first occurrence.
         """
         return self._form(instance.colours.tolist())
 
     @staticmethod
     def _form(colours: Sequence[int]) -> bytes:
         marks = [colour + 1 for colour in colours]
-        return smallest_form([relabelled(marks), relabelled(marks[::-1])])
+        return smallest_form([relabel_values(marks), relabel_values(marks[::-1])])
 
     def question(self, instance: Instance) -> str:
         """State the rules, the line and the format."""
@@ -215,7 +216,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     def solve(self, instance: Instance) -> str:
         """Order the cars by :func:`best_order`."""
-        return self.written(best_order(instance.colours.tolist()))
+        return self.write_answer(best_order(instance.colours.tolist()))
 
     def plan(self, instance: Instance) -> list[int]:
         """Return for each car how far it stood behind its new place."""
@@ -230,26 +231,27 @@ class CarPaintingPuzzle(Puzzle[Instance]):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Put into each place a car at random among those that may stand there."""
-        return self.written(self._placed(lambda options, last: dice.choice(options)))
+        return self.write_answer(self._place_cars(lambda options, last: dice.choice(options)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Put into each place the foremost car of the last colour,
-        or the foremost of all if there is none.
+        """Put into each place the foremost car of the last colour.
+
+        If there is none, put the foremost car of all.
         """
-        return self.written(self._greedy(instance.colours.tolist()))
+        return self.write_answer(self._greedy(instance.colours.tolist()))
 
     def _greedy(self, colours: Sequence[int]) -> list[int]:
         def choose(options: list[int], last: int) -> int:
             same_colour = [car for car in options if last >= 0 and colours[car] == colours[last]]
             return (same_colour or options)[0]
 
-        return self._placed(choose)
+        return self._place_cars(choose)
 
     def constants(self) -> Sequence[str]:
         """Return the line as it comes."""
-        return [self.written(list(range(self.count)))]
+        return [self.write_answer(list(range(self.count)))]
 
-    def _placed(self, choose: Chooser) -> list[int]:
+    def _place_cars(self, choose: Chooser) -> list[int]:
         """Return an order made place by place."""
         cars_left = list(range(self.count))
         order: list[int] = []
@@ -265,7 +267,7 @@ class CarPaintingPuzzle(Puzzle[Instance]):
         return order
 
     @staticmethod
-    def written(order: Sequence[int]) -> str:
+    def write_answer(order: Sequence[int]) -> str:
         """Return an order in the format of an answer."""
         return " ".join(str(car + 1) for car in order)
 
@@ -335,7 +337,7 @@ class CarPainting(PuzzleTask[LineState]):
         positions = np.arange(self.count + REACH, dtype=np.uint32)
         names = np.arange(len(COLOURS))
         ahead = (
-            (self._of_colours(params) & state.cars_left)
+            (self._cars_by_colour(params) & state.cars_left)
             << REACH
             >> state.position.astype(jnp.uint32)
         )
@@ -381,9 +383,11 @@ class CarPainting(PuzzleTask[LineState]):
         """Return the changes saved at this place, as a share of all changes that can be saved."""
         colours = params.instance.colours
         differs = colours[1:] != colours[:-1]
-        here = (np.arange(1, self.count) == state.position) & (next_state.position > state.position)
-        before = (differs & here).sum(dtype=jnp.int32)
-        saved = before - (next_state.changes - state.changes)
+        is_joint = (np.arange(1, self.count) == state.position) & (
+            next_state.position > state.position
+        )
+        changes = (differs & is_joint).sum(dtype=jnp.int32)
+        saved = changes - (next_state.changes - state.changes)
         possible = differs.sum(dtype=jnp.int32) - params.instance.fewest
         return saved.astype(self.dtype) / possible.astype(self.dtype)
 
@@ -397,14 +401,15 @@ class CarPainting(PuzzleTask[LineState]):
         return {"success": success, "changes": state.changes}
 
     def action_mask(self, state: LineState, params: Params) -> jax.Array:
-        """Return the remaining cars that are near enough,
-        bool ``(7,)``; only the foremost one if it must go now.
+        """Return the remaining cars that are near enough, bool ``(7,)``.
+
+        If the foremost one must go now, it is the only one.
         """
         window = state.cars_left << REACH >> state.position.astype(jnp.uint32)
         window = jnp.where(window & 1 == 1, np.uint32(1), window)
         return (window >> np.arange(_WINDOW, dtype=np.uint32)) & 1 == 1
 
-    def _of_colours(self, params: Params) -> jax.Array:
+    def _cars_by_colour(self, params: Params) -> jax.Array:
         """Return the cars of each colour, uint32 ``(colours,)``: bit i for car i."""
         bits = np.uint32(1) << np.arange(self.count, dtype=np.uint32)
         has_colour = params.instance.colours == np.arange(len(COLOURS), dtype=np.int8)[:, None]

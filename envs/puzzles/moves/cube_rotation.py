@@ -1,5 +1,4 @@
-"""rlsuite/CubeRotation-v0: a cube with coloured sides is turned;
-find a colour, or turn the cube back.
+"""rlsuite/CubeRotation-v0: a cube with coloured sides is turned; find a colour, or turn it back.
 
 ``difficulty`` is the number of turns. One-shot, the question is the colour on a named side after
 the turns. Interactively, the player turns the cube back by quarter turns: see
@@ -58,12 +57,12 @@ def _sources(cycle: Sequence[str]) -> Orientation:
 _SOURCES = tuple(_sources(cycle) for cycle in _CYCLES.values())
 
 
-def turned(orientation: Sequence[int], turn: int) -> Orientation:
+def turn_cube(orientation: Sequence[int], turn: int) -> Orientation:
     """Return the orientation after a quarter turn."""
     return tuple(orientation[source] for source in _SOURCES[turn])
 
 
-CUBE: Group[Orientation] = Group(_START, TURNS, turned)
+CUBE: Group[Orientation] = Group(_START, TURNS, turn_cube)
 """The 24 orientations."""
 
 
@@ -124,7 +123,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         """Draw colours, turns and side at random; None if the turns cancel."""
         turns = bytearray([word * len(TURNS) >> 64 for word in dice.words(int(self.tier))])
         colours = bytearray(dice.shuffled(range(6)))
-        element = self._after(turns)
+        element = self._orientation_after(turns)
         if element == 0:
             return None
         side = np.int8(dice.below(6))
@@ -133,8 +132,9 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         )
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form of the turns and the side under all views;
-        colours are only names.
+        """Return the least form of the turns and the side under all views.
+
+        Colours are only names.
         """
         form = instance.turns.tobytes() + bytes((6 + int(instance.side),))
         return min([form.translate(view) for view in _VIEWS[form[0]]])
@@ -182,9 +182,9 @@ class CubeRotationPuzzle(Puzzle[Instance]):
         """Follow the colour back from the side in question."""
         side, moves = int(instance.side), 0
         for turn in reversed(instance.turns.tolist()):
-            before = _SOURCES[turn][side]
-            moves += before != side
-            side = before
+            source = _SOURCES[turn][side]
+            moves += source != side
+            side = source
         return float(moves)
 
     def guess(self, instance: Instance, dice: Dice) -> str:
@@ -193,7 +193,7 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def heuristic(self, instance: Instance) -> str:
         """Make only the last two turns, from the colours named in the question."""
-        orientation = CUBE.elements[self._after(instance.turns[-2:].tobytes())]
+        orientation = CUBE.elements[self._orientation_after(instance.turns[-2:].tobytes())]
         return COLOURS[instance.colours[orientation[instance.side]]]
 
     def constants(self) -> Sequence[str]:
@@ -202,11 +202,11 @@ class CubeRotationPuzzle(Puzzle[Instance]):
 
     def _colour(self, instance: Instance) -> int:
         """Return the colour at the side in question, after the turns."""
-        orientation = CUBE.elements[self._after(instance.turns.tobytes())]
+        orientation = CUBE.elements[self._orientation_after(instance.turns.tobytes())]
         return int(instance.colours[orientation[instance.side]])
 
     @staticmethod
-    def _after(turns: Iterable[int]) -> int:
+    def _orientation_after(turns: Iterable[int]) -> int:
         """Return the number of the cube's orientation after the turns."""
         element = 0
         for turn in turns:
@@ -244,11 +244,14 @@ class CubeRotation(UndoTask):
         """Show the rules of turning, the cube's orientation, and the wanted orientation."""
         colours = [COLOURS[number] for number in np.asarray(params.instance.colours).tolist()]
         sources = CUBE.elements[int(state.element)]
-        now = ", ".join(
+        orientation = ", ".join(
             f"{side} {colours[source]}" for side, source in zip(SIDES, sources, strict=True)
         )
         goal = ", ".join(f"{side} {colour}" for side, colour in zip(SIDES, colours, strict=True))
-        return f"{self.puzzle.rules()}\n\nThe sides now: {now}.\nThe sides must become: {goal}."
+        return (
+            f"{self.puzzle.rules()}\n\nThe sides now: {orientation}.\n"
+            f"The sides must become: {goal}."
+        )
 
     def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
         """Return the only end there is."""

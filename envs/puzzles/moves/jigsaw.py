@@ -48,8 +48,8 @@ from rlbench_suite.puzzle.puzzle import RIGHT, Example, Puzzle, Verdict, agreeme
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import relabelled, smallest_form
-from .random_pictures import CODES, NAMES, lit, painted
+from ..shared.symmetry import relabel_values, smallest_form
+from .random_pictures import CODES, NAMES, as_rgb, paint_picture
 
 SIDE = 12
 """Pixels along a patch; the last line of one is the first of the next."""
@@ -57,15 +57,16 @@ POINTS = (1, 5, 10)
 """Pixels of a border that the structured observation shows."""
 PRICE = 0.1
 """Total price of the fewest swaps."""
-_MOST_TRIED = 5_000
+_MAX_TRIALS = 5_000
 """Limit of trials in the search.
 
 A picture whose patches take more trials to tell apart is too plain.
 """
 
 Borders = tuple[bytes, bytes, bytes, bytes]
-"""Colours of a patch along its top and bottom from the left,
-and along its left and right from the top.
+"""Colours of a patch along its four edges: top, bottom, left and right.
+
+Top and bottom are read from the left, left and right from the top.
 """
 
 
@@ -73,9 +74,7 @@ class Instance(NamedTuple):
     """A picture, and the places of its patches."""
 
     patches: np.ndarray
-    """int8 ``(n**2, 12, 12)``: colours of the patches
-    by the place in which they belong, in reading order.
-    """
+    """int8 ``(n**2, 12, 12)``: colours of the patches, in reading order of where they belong."""
     cells: np.ndarray
     """int8 ``(n**2,)``: the patch that lies in each place."""
     shortest: np.int16
@@ -99,7 +98,7 @@ class JigsawPuzzle(Puzzle[Instance]):
     def compose(self, dice: Dice) -> Instance | None:
         """Paint, cut and shuffle. Return None if the patches also fit together in another way."""
         step = SIDE - 1
-        picture = painted(dice, self.side, step)
+        picture = paint_picture(dice, self.side, step)
         patches = np.stack(
             [
                 picture[r * step : r * step + SIDE, c * step : c * step + SIDE]
@@ -107,7 +106,7 @@ class JigsawPuzzle(Puzzle[Instance]):
             ]
         )
         arrangements, tried = self._arrangements([_borders(patch) for patch in patches])
-        if len(arrangements) > 1 or tried > _MOST_TRIED:
+        if len(arrangements) > 1 or tried > _MAX_TRIALS:
             return None
         cells = list(range(self.cells))
         while not (swaps := restoring_swaps(cells)):
@@ -129,14 +128,16 @@ class JigsawPuzzle(Puzzle[Instance]):
         on_cut = on_line[:, None] | on_line
         turned = [np.rot90(picture, k) for k in range(4)]
         return smallest_form(
-            relabelled((form[on_cut] + 1).tolist()) for turn in turned for form in (turn, turn.T)
+            relabel_values((form[on_cut] + 1).tolist())
+            for turn in turned
+            for form in (turn, turn.T)
         )
 
     def question(self, instance: Instance) -> str:
         """State what was done, the patches and the format."""
         n = self.side
         return (
-            f"{self.rules()}\n\n{self.listed(instance, instance.cells.tolist(), 'patch')}\n\n"
+            f"{self.rules()}\n\n{self.list_borders(instance, instance.cells.tolist(), 'patch')}\n\n"
             f"Answer with the numbers of the {self.cells} patches in the order of their places, "
             f"the {n} of the first "
             "row from left to right, then those of the second row, and so on, on one line, "
@@ -164,7 +165,7 @@ class JigsawPuzzle(Puzzle[Instance]):
             f"from top to bottom. Each letter is the colour of a pixel: {colours}."
         )
 
-    def listed(self, instance: Instance, cells: Sequence[int], what: str) -> str:
+    def list_borders(self, instance: Instance, cells: Sequence[int], what: str) -> str:
         """Return the borders of the patches as they lie, a line each."""
         lines = []
         for number, patch in enumerate(cells, 1):
@@ -207,7 +208,7 @@ class JigsawPuzzle(Puzzle[Instance]):
 
     def solve(self, instance: Instance) -> str:
         """Return the arrangement of :meth:`solution`."""
-        return _written(self.solution(instance))
+        return _patches_text(self.solution(instance))
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the fewest swaps."""
@@ -223,11 +224,12 @@ class JigsawPuzzle(Puzzle[Instance]):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Return any order."""
-        return _written(dice.shuffled(range(self.cells)))
+        return _patches_text(dice.shuffled(range(self.cells)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Fill the places in order with the first unused patch that fits,
-        or else with the first unused one.
+        """Fill the places in order with the first unused patch that fits.
+
+        If none fits, take the first unused one.
 
         A patch fits on the outside if it agrees with no other patch there.
         """
@@ -246,11 +248,11 @@ class JigsawPuzzle(Puzzle[Instance]):
             )
             order.append(next(fitting, left_over[0]))
             left_over.remove(order[-1])
-        return _written(order)
+        return _patches_text(order)
 
     def constants(self) -> Sequence[str]:
         """Return the patches as they lie, and backwards."""
-        return [_written(range(self.cells)), _written(range(self.cells - 1, -1, -1))]
+        return [_patches_text(range(self.cells)), _patches_text(range(self.cells - 1, -1, -1))]
 
     def _lying_borders(self, instance: Instance) -> list[Borders]:
         """Return the borders of the patches in the order in which they lie."""
@@ -259,7 +261,7 @@ class JigsawPuzzle(Puzzle[Instance]):
     def _arrangements(self, borders: Sequence[Borders]) -> tuple[list[list[int]], int]:
         """Return at most two arrangements in which borders agree, and the number of patches tried.
 
-        An arrangement is the patch of each place. The search gives up beyond ``_MOST_TRIED``. Sets
+        An arrangement is the patch of each place. The search gives up beyond ``_MAX_TRIALS``. Sets
         of patches are bits.
         """
         n, cells = self.side, self.cells
@@ -284,7 +286,7 @@ class JigsawPuzzle(Puzzle[Instance]):
                 fitting &= beside[order[position - 1]]
             if position >= n:
                 fitting &= below[order[position - n]]
-            while fitting and len(arrangements) < 2 and tried <= _MOST_TRIED:
+            while fitting and len(arrangements) < 2 and tried <= _MAX_TRIALS:
                 patch = fitting & -fitting
                 fitting ^= patch
                 tried += 1
@@ -300,7 +302,7 @@ def _borders(patch: np.ndarray) -> Borders:
     return patch[0].tobytes(), patch[-1].tobytes(), patch[:, 0].tobytes(), patch[:, -1].tobytes()
 
 
-def _written(patches: Sequence[int]) -> str:
+def _patches_text(patches: Sequence[int]) -> str:
     """Write patches, counted from 0, as an answer."""
     return " ".join(str(patch + 1) for patch in patches)
 
@@ -364,17 +366,19 @@ class Jigsaw(PuzzleTask[PatchState]):
         """Swap two patches."""
         first, second = jnp.asarray(self.pairs)[action]
         positions = np.arange(self.cells, dtype=np.int8)
-        here, there = positions == first, positions == second
+        is_first, is_second = positions == first, positions == second
         patch, other_patch = (
-            jnp.where(at, state.cells, 0).sum(dtype=jnp.int8) for at in (here, there)
+            jnp.where(at, state.cells, 0).sum(dtype=jnp.int8) for at in (is_first, is_second)
         )
-        return PatchState(jnp.where(here, other_patch, jnp.where(there, patch, state.cells)))
+        return PatchState(
+            jnp.where(is_first, other_patch, jnp.where(is_second, patch, state.cells))
+        )
 
     def observation(self, state: PatchState, key: jax.Array, params: Params) -> jax.Array:
         """Return the picture, or the borders and which of them agree."""
         patches = params.instance.patches
         if self.in_pixels:
-            return lit(self._joined(patches[state.cells]), jnp.where)
+            return as_rgb(self._join_patches(patches[state.cells]), jnp.where)
         borders = jnp.stack(
             [patches[:, 0], patches[:, :, -1], patches[:, -1], patches[:, :, 0]], 1
         )[state.cells]
@@ -428,10 +432,10 @@ class Jigsaw(PuzzleTask[PatchState]):
         params: Params,
     ) -> jax.Array:
         """Return progress, plus 1 at the goal, minus the price of a swap."""
-        before, after = self._misplaced(state), self._misplaced(next_state)
-        at_first = self._misplaced(PatchState(params.instance.cells)).astype(self.dtype)
-        progress = (before - after).astype(self.dtype) / at_first
-        arrived = (before > 0) & (after == 0)
+        misplaced, next_misplaced = self._num_misplaced(state), self._num_misplaced(next_state)
+        at_first = self._num_misplaced(PatchState(params.instance.cells)).astype(self.dtype)
+        progress = (misplaced - next_misplaced).astype(self.dtype) / at_first
+        arrived = (misplaced > 0) & (next_misplaced == 0)
         return (
             progress
             + arrived.astype(self.dtype)
@@ -440,17 +444,17 @@ class Jigsaw(PuzzleTask[PatchState]):
 
     def terminal(self, state: PatchState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the picture is restored."""
-        return self._misplaced(state) == 0
+        return self._num_misplaced(state) == 0
 
     def info(self, state: PatchState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the picture is restored."""
-        misplaced = self._misplaced(state)
+        misplaced = self._num_misplaced(state)
         return {"success": misplaced == 0, "misplaced": misplaced}
 
-    def _misplaced(self, state: PatchState) -> jax.Array:
+    def _num_misplaced(self, state: PatchState) -> jax.Array:
         return (state.cells != np.arange(self.cells, dtype=np.int8)).sum(dtype=jnp.int32)
 
-    def _joined(self, patches: jax.Array) -> jax.Array:
+    def _join_patches(self, patches: jax.Array) -> jax.Array:
         """Join patches ``(n**2, 12, 12)`` to one picture."""
         n = self.side
         return patches.reshape(n, n, SIDE, SIDE).swapaxes(1, 2).reshape(n * SIDE, n * SIDE)
@@ -459,7 +463,9 @@ class Jigsaw(PuzzleTask[PatchState]):
 
     def describe(self, state: PatchState, params: Params) -> str:
         """Show the rules, and the borders of the patches as they lie."""
-        listed = self.puzzle.listed(params.instance, np.asarray(state.cells).tolist(), "place")
+        listed = self.puzzle.list_borders(
+            params.instance, np.asarray(state.cells).tolist(), "place"
+        )
         return f"{self.puzzle.rules()}\n\nPlaces are numbered in reading order.\n\n{listed}"
 
     def how_to_act(self) -> str:
@@ -499,7 +505,7 @@ class Jigsaw(PuzzleTask[PatchState]):
         room = height // n
         large = (room - 6) // SIDE * SIDE
         patches = np.asarray(params.instance.patches)[np.asarray(state.cells)]
-        for position, patch in enumerate(lit(patches, np.where)):
+        for position, patch in enumerate(as_rgb(patches, np.where)):
             row, column = divmod(position, n)
             enlarged = Image.fromarray(patch).resize((large, large), Image.Resampling.NEAREST)
             margin = (room - large) // 2

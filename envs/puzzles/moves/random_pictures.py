@@ -1,5 +1,7 @@
-"""Pictures drawn at random in eight colours: bands of a smooth field that repeat like the pattern
-of a wallpaper, with discs, frames and lines on it.
+"""Random pictures in eight colours.
+
+They are bands of a smooth field that repeat like the pattern of a wallpaper, with discs, frames and
+lines on it.
 
 All numbers are whole, so that a picture is the same on every machine. A colour is three bits, one
 for each of red, green and blue light: 0 is black, 1 red, 2 green, 4 blue, 7 white.
@@ -17,17 +19,23 @@ COLOURS = 8
 CODES = "KRGYBMCW"
 """Codes of black, red, green, yellow, blue, magenta, cyan and white."""
 NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
-DARK, BRIGHT = 40, 225
-"""Levels of a light, of 255."""
+DARK = 40
+"""Level of a light that is off, of 255."""
+BRIGHT = 225
+"""Level of a light that is on, of 255."""
 
-_WAVES, _BANDS = 2, 4
+_WAVES = 2
+"""Waves whose sum is the smooth field."""
+_BANDS = 4
+"""Bands of equal height into which the field is cut."""
 _SHAPES = 3
 """Shapes on every two repeats of the pattern."""
 
 
-def painted(dice: Dice, repeats: int, period: int) -> np.ndarray:
-    """Return a picture with a pattern that repeats downward
-    and to the right, except for the shapes on it.
+def paint_picture(dice: Dice, repeats: int, period: int) -> np.ndarray:
+    """Return a picture with a pattern that repeats downward and to the right.
+
+    The shapes on it do not repeat.
 
     Args:
         dice: source of the draws.
@@ -64,7 +72,7 @@ def _shape(dice: Dice, side: int, row: np.ndarray, column: np.ndarray) -> np.nda
     return (np.abs(down * row + right * column) <= 2) & (around <= 2 * size)
 
 
-def lit(picture: Any, where: Any) -> Any:
+def as_rgb(picture: Any, where: Any) -> Any:
     """Return the lights of colours as uint8, with a last axis of three added.
 
     ``where`` is NumPy's or JAX's.

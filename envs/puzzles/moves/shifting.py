@@ -1,5 +1,6 @@
-"""rlsuite/NinePuzzle-v0 and rlsuite/SixteenPuzzle-v0:
-shift whole rows and columns around until tiles are in order.
+"""rlsuite/NinePuzzle-v0 and rlsuite/SixteenPuzzle-v0: shift rows and columns to order the tiles.
+
+Whole rows and columns are shifted around.
 
 ``difficulty`` is the number of moves of a shortest solution; a move shifts one row or column by one
 cell, and the tile that leaves at one border comes in at the other. See :mod:`.tiles` for actions,
@@ -29,8 +30,9 @@ class ShiftingPuzzle(PermutingPuzzle):
 
     @classmethod
     def sources(cls) -> dict[str, np.ndarray]:
-        """Return the moves: ``R1+`` shifts to the right,
-        ``R1-`` to the left, ``C1+`` down, ``C1-`` up.
+        """Return the moves with the cells that the tiles come from.
+
+        ``R1+`` shifts to the right, ``R1-`` to the left, ``C1+`` down, ``C1-`` up.
         """
         board = np.arange(cls.side**2).reshape(cls.side, cls.side)
         sources = {}

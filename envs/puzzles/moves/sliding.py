@@ -1,5 +1,4 @@
-"""rlsuite/EightPuzzle-v0 and rlsuite/FifteenPuzzle-v0:
-slide tiles into a hole until they are in order.
+"""rlsuite/EightPuzzle-v0 and rlsuite/FifteenPuzzle-v0: slide tiles into a hole to order them.
 
 ``difficulty`` is the number of moves of a shortest solution. See :mod:`.tiles` for actions,
 observations and rewards: an action is the direction in which the hole moves, and the mask forbids
@@ -50,7 +49,7 @@ class SlidingPuzzle(RearrangementPuzzle):
         ]
         """New cell of a hole after each move, by the hole's cell; None if it is off the board."""
 
-    def after_of(self, position: bytes, move: int) -> bytes | None:
+    def board_after(self, position: bytes, move: int) -> bytes | None:
         """Swap the hole with the tile there."""
         hole = position.index(self.blank)
         target = self._target[hole][move]
@@ -60,7 +59,7 @@ class SlidingPuzzle(RearrangementPuzzle):
         board[hole], board[target] = board[target], self.blank
         return bytes(board)
 
-    def expanded(self, boards: np.ndarray) -> np.ndarray:
+    def expand(self, boards: np.ndarray) -> np.ndarray:
         """Make every move that can be made."""
         holes = np.argmax(boards == self.blank, axis=1)
         moved_boards = []
@@ -76,8 +75,9 @@ class SlidingPuzzle(RearrangementPuzzle):
         return np.concatenate(moved_boards)
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """Return the two symmetries that keep the hole's corner:
-        identity, and reflection in the falling diagonal.
+        """Return the two symmetries that keep the hole's corner.
+
+        They are the identity and the reflection in the falling diagonal.
         """
         board = np.arange(self.cells).reshape(self.side, self.side)
         return board.ravel().tolist(), board.T.ravel().tolist()
@@ -119,7 +119,7 @@ class Sliding(RearrangementTask):
     puzzle: SlidingPuzzle
     numbering = "tile k belongs into cell k, the last one is the hole"
 
-    def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
+    def move_tiles(self, grid: jax.Array, action: jax.Array) -> jax.Array:
         """Swap the hole with the tile that lies in the direction."""
         hole = grid == self.puzzle.blank
         targets = [jnp.roll(hole, offset, (0, 1)) for offset in _WAYS]

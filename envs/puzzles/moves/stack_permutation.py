@@ -1,5 +1,4 @@
-"""rlsuite/StackPermutation-v0: let 1, 2, 3,
-... pass through a stack so that they come out in a given order.
+"""rlsuite/StackPermutation-v0: let 1, 2, 3, ... leave a stack in a given order.
 
 ``difficulty`` is the number of numbers. Of every two one-shot instances one is impossible. An order
 is possible exactly if no three of its numbers, wherever they stand, go high, low, middle (Knuth,
@@ -46,9 +45,10 @@ from ..shared.puzzle_task import Params, PuzzleTask
 MAX_COUNT = 24
 OPERATIONS = ("push", "pop")
 IMPOSSIBLE = "impossible"
-HIDDEN = 10
-"""Least number of numbers from which adjacent numbers alone do
-not show that an order is impossible.
+MIN_HIDDEN_COUNT = 10
+"""Least count of numbers from which on impossible orders are hidden.
+
+In such an order, adjacent numbers alone do not show that it is impossible.
 """
 PUSH, POP = 0, 1
 
@@ -109,19 +109,19 @@ class StackPermutationPuzzle(Puzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a possible or an impossible order, whichever is due for this seed."""
-        return self._of_kind(dice, possible=dice.share(2) == 1)
+        return self._instance_of_kind(dice, possible=dice.share(2) == 1)
 
-    def _of_kind(self, dice: Dice, *, possible: bool) -> Instance:
+    def _instance_of_kind(self, dice: Dice, *, possible: bool) -> Instance:
         while True:
-            order = self._possible(dice)
+            order = self._possible_order(dice)
             first, second = dice.sample(range(self.count), 2)
             order[first], order[second] = order[second], order[first]
             if operations(order)[1] == possible and not (
-                self.count >= HIDDEN and plainly_impossible(order)
+                self.count >= MIN_HIDDEN_COUNT and plainly_impossible(order)
             ):
                 return Instance(np.array(order, np.int8))
 
-    def _possible(self, dice: Dice) -> list[int]:
+    def _possible_order(self, dice: Dice) -> list[int]:
         """Return the output of random pushes and pops."""
         stack: list[int] = []
         order: list[int] = []
@@ -211,7 +211,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
     def solve(self, instance: Instance) -> str:
         """Return :func:`operations` as text."""
         steps, possible = operations(instance.order.tolist())
-        return self.written(steps) if possible else IMPOSSIBLE
+        return self.write_answer(steps) if possible else IMPOSSIBLE
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the operations, which are the actions."""
@@ -222,9 +222,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         return float(len(operations(instance.order.tolist())[0]))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
-        """Answer ``impossible`` half of the time,
-        otherwise operations at random that can be made.
-        """
+        """Answer ``impossible`` half of the time, otherwise possible operations at random."""
         if dice.below(2):
             return IMPOSSIBLE
         steps: list[int] = []
@@ -233,7 +231,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
             push = pushes < self.count and (2 * pushes == len(steps) or dice.below(2) == 1)
             pushes += push
             steps.append(PUSH if push else POP)
-        return self.written(steps)
+        return self.write_answer(steps)
 
     def heuristic(self, instance: Instance) -> str:
         """Answer ``impossible`` if three adjacent numbers go high, low, middle.
@@ -244,7 +242,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         if plainly_impossible(order):
             return IMPOSSIBLE
         steps = operations(order)[0]
-        return self.written(steps + [POP] * (2 * self.count - len(steps)))
+        return self.write_answer(steps + [POP] * (2 * self.count - len(steps)))
 
     def constants(self) -> Sequence[str]:
         """Return ``impossible``, all pushes before all pops, and the two in turn."""
@@ -256,7 +254,7 @@ class StackPermutationPuzzle(Puzzle[Instance]):
         ]
 
     @staticmethod
-    def written(steps: Sequence[int]) -> str:
+    def write_answer(steps: Sequence[int]) -> str:
         """Write operations as an answer."""
         return " ".join(OPERATIONS[operation] for operation in steps)
 
@@ -274,7 +272,7 @@ class PossiblePermutationPuzzle(StackPermutationPuzzle):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a possible order."""
-        return self._of_kind(dice, possible=True)
+        return self._instance_of_kind(dice, possible=True)
 
 
 class StackState(NamedTuple):
@@ -334,8 +332,9 @@ class StackPermutation(PuzzleTask[StackState]):
     def observation(self, state: StackState, key: jax.Array, params: Params) -> jax.Array:
         """Return the turn and the place of each number, and the wanted number."""
         every = np.arange(self.count)
-        here = params.instance.order == every[:, None] + 1  # number, place: cheaper than sorting
-        turn = jnp.where(here, every, 0).sum(axis=1)
+        # A table (number, place) is cheaper than sorting.
+        is_place = params.instance.order == every[:, None] + 1
+        turn = jnp.where(is_place, every, 0).sum(axis=1)
         inside = (state.stack >> every.astype(np.uint32)) & 1
         top = (state.stack != 0) & (every == self._top(state))
         is_next = every == self._next_number(state, params)
@@ -350,15 +349,15 @@ class StackPermutation(PuzzleTask[StackState]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
-        each = (self.count,)
+        per_number = (self.count,)
         turn_meaning = (
             "how many numbers come out before each number from now on; negative once it is out"
         )
         return (
-            Component("due", turn_meaning, f"{self.count}", each),
-            Component("inside", "whether each number is in the stack", shape=each),
-            Component("top", "whether each number is the top of the stack", shape=each),
-            Component("wanted", "whether each number is to come out next", shape=each),
+            Component("due", turn_meaning, f"{self.count}", per_number),
+            Component("inside", "whether each number is in the stack", shape=per_number),
+            Component("top", "whether each number is the top of the stack", shape=per_number),
+            Component("wanted", "whether each number is to come out next", shape=per_number),
             Component("pushed", "fraction of the numbers that were pushed"),
         )
 
@@ -406,8 +405,8 @@ class StackPermutation(PuzzleTask[StackState]):
 
     def _next_number(self, state: StackState, params: Params) -> jax.Array:
         """Return the number that is to come out next, counted from 0; -1 at the end."""
-        here = np.arange(self.count) == state.popped
-        return jnp.where(here, params.instance.order, 0).sum(dtype=jnp.int32) - 1
+        is_next = np.arange(self.count) == state.popped
+        return jnp.where(is_next, params.instance.order, 0).sum(dtype=jnp.int32) - 1
 
     # -- host side ---------------------------------------------------------------------------------
 
@@ -452,8 +451,9 @@ class StackPermutation(PuzzleTask[StackState]):
         )
 
     def draw(self, state: StackState, params: Params) -> np.ndarray:
-        """Draw the order above, with the part that came out in blue,
-        and the stack below, with its top on the right.
+        """Draw the order above and the stack below.
+
+        The part that came out is blue, and the stack has its top on the right.
         """
         board = Board(2, self.count, self.picture_shape)
         popped, stack = int(state.popped), self._stack(state)

@@ -69,11 +69,11 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
     tier_is = "the number of moves of a shortest solution"
     #: Depth of the breadth-first search from the goal.
     reach: ClassVar[int]
-    #: Largest change of :meth:`apart` by one move.
+    #: Largest change of :meth:`estimated_distance` by one move.
     stride: ClassVar[int]
     #: True if distances wrap around the board.
     wraps: ClassVar[bool] = False
-    #: The tile that is a hole, if there is one; it does not count in :meth:`apart`.
+    #: The tile that is a hole, if there is one; it does not count in :meth:`estimated_distance`.
     blank: ClassVar[int | None] = None
 
     def __init__(self, tier: float) -> None:
@@ -81,17 +81,19 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         self.cells = self.side**2
         self.goal = bytes(range(self.cells))
         self.distance = self._distances()
-        """int32 ``(cells, cells)``: distance of a tile (row)
-        from its own cell when it lies in another cell (column).
+        """int32 ``(cells, cells)``: distance of a tile (row) from its own cell.
+
+        The column is the cell in which it lies.
         """
-        self._apart = self.distance.tolist()
+        self._distance_rows = self.distance.tolist()
 
     # -- what a puzzle defines ---------------------------------------------------------------------
 
     @abc.abstractmethod
-    def expanded(self, boards: np.ndarray) -> np.ndarray:
-        """Return all results of one move on some arrangements,
-        uint8 ``(count, cells)``, in any order.
+    def expand(self, boards: np.ndarray) -> np.ndarray:
+        """Return all results of one move on some arrangements, uint8 ``(count, cells)``.
+
+        They may be in any order.
         """
 
     @abc.abstractmethod
@@ -99,8 +101,9 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         """State what a move is, and how it is written."""
 
     def symmetries(self) -> Iterable[Sequence[int]]:
-        """Return the renumberings of the cells that keep moves and goal:
-        for each cell, the cell that goes there.
+        """Return the renumberings of the cells that keep moves and goal.
+
+        Each holds, for each cell, the cell that goes there.
         """
         return square_symmetries(self.side)
 
@@ -112,9 +115,11 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
     @property
     def space(self) -> float:
-        """Number of puzzles at this tier, disguises counted once: the mean, over the symmetries, of
-        the number of arrangements that each leaves as they are (Burnside's lemma). Beyond the
-        levels of the breadth-first search, the tests have counted it.
+        """Number of puzzles at this tier, disguises counted once.
+
+        It is the mean, over the symmetries, of the number of arrangements that each leaves as they
+        are (Burnside's lemma). Beyond the levels of the breadth-first search it is a number that
+        the tests have counted.
         """
         levels, symmetries = _levels(type(self)), _renumberings(type(self))
         if self.tier >= len(levels):
@@ -149,8 +154,9 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         return Instance(np.frombuffer(position, np.int8), np.int16(length))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form under the symmetries of the board;
-        tiles are renumbered with their cells.
+        """Return the least form under the symmetries of the board.
+
+        Tiles are renumbered with their cells.
         """
         tiles = instance.cells.tolist()
         return smallest_form(
@@ -171,32 +177,32 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
         """Return the arrangement."""
         return instance.cells.tobytes()
 
-    def apart(self, instance: Instance, position: bytes) -> int:
+    def estimated_distance(self, instance: Instance, position: bytes) -> int:
         """Sum the distances of the tiles from their cells: rows apart plus columns apart."""
-        return self.apart_of(position)
+        return self.tile_distance(position)
 
-    def apart_of(self, position: bytes) -> int:
-        """Compute :meth:`apart`."""
-        table = self._apart
+    def tile_distance(self, position: bytes) -> int:
+        """Compute :meth:`estimated_distance`."""
+        table = self._distance_rows
         return sum([table[tile][cell] for cell, tile in enumerate(position)])
 
     @abc.abstractmethod
-    def after_of(self, position: bytes, move: int) -> bytes | None:
-        """Compute :meth:`after`."""
+    def board_after(self, position: bytes, move: int) -> bytes | None:
+        """Compute :meth:`position_after`."""
 
-    def after(self, instance: Instance, position: bytes, move: int) -> bytes | None:
+    def position_after(self, instance: Instance, position: bytes, move: int) -> bytes | None:
         """Return the position after a move."""
-        return self.after_of(position, move)
+        return self.board_after(position, move)
 
     def options_of(self, position: bytes) -> list[tuple[int, bytes]]:
         """Return the moves that can be made, and where they lead."""
-        tried = ((move, self.after_of(position, move)) for move in range(len(self.moves)))
+        tried = ((move, self.board_after(position, move)) for move in range(len(self.moves)))
         return [(move, new_position) for move, new_position in tried if new_position is not None]
 
     def shortest(self, instance: Instance) -> list[int]:
         """Search by iterative deepening, then go down the levels of the breadth-first search."""
         position = self.start(instance)
-        limit = -(-self.apart_of(position) // self.stride)
+        limit = -(-self.tile_distance(position) // self.stride)
         while (moves := self._search(position, limit)) is None:
             limit += 1
         return moves
@@ -220,7 +226,7 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
             depth = depth_of.get(position)
             if depth is not None:
                 return self._descent(position, depth) if depth <= moves_left else None
-            if moves_left <= reach or self.apart_of(position) > moves_left * self.stride:
+            if moves_left <= reach or self.tile_distance(position) > moves_left * self.stride:
                 return None  # what is not known is farther than the reach
             for move, new_position in self.options_of(position):
                 if (
@@ -256,22 +262,23 @@ class RearrangementPuzzle(MovesPuzzle[Instance, bytes]):
 
 @cache
 def _levels(puzzle_class: type[RearrangementPuzzle]) -> list[np.ndarray]:
-    """Return arrangements by their distance from the goal:
-    uint8 ``(count, cells)`` each, in a fixed order.
+    """Return arrangements by their distance from the goal, uint8 ``(count, cells)`` each.
+
+    Their order is fixed.
     """
     puzzle = puzzle_class(2)
     weights = np.uint64(16) ** np.arange(puzzle.cells, dtype=np.uint64)
     level = np.frombuffer(puzzle.goal, np.uint8)[None]
-    before, codes = np.zeros(0, np.uint64), level @ weights
+    previous_codes, codes = np.zeros(0, np.uint64), level @ weights
     levels = [level]
     while len(levels) <= puzzle.reach:
-        boards = puzzle.expanded(level)
+        boards = puzzle.expand(level)
         new_codes, first = np.unique(boards @ weights, return_index=True)
         # A move can be undone, so no other level is next to this one.
-        new = ~np.isin(new_codes, codes) & ~np.isin(new_codes, before)
+        new = ~np.isin(new_codes, codes) & ~np.isin(new_codes, previous_codes)
         if not new.any():
             break
-        before, codes, level = codes, new_codes[new], boards[first[new]]
+        previous_codes, codes, level = codes, new_codes[new], boards[first[new]]
         levels.append(level)
     return levels
 
@@ -308,7 +315,7 @@ class BoardState(NamedTuple):
 class RearrangementTask(PuzzleTask[BoardState]):
     """The interactive form.
 
-    Subclasses define :meth:`moved`, and :meth:`action_mask` if some moves may be illegal.
+    Subclasses define :meth:`move_tiles`, and :meth:`action_mask` if some moves may be illegal.
     """
 
     puzzle: RearrangementPuzzle
@@ -324,24 +331,24 @@ class RearrangementTask(PuzzleTask[BoardState]):
         self.reward_space = self.box(-self.puzzle.stride - PRICE, self.puzzle.stride + 1.0)
 
     @abc.abstractmethod
-    def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
+    def move_tiles(self, grid: jax.Array, action: jax.Array) -> jax.Array:
         """Return the board after a move that can be made: int8 ``(side, side)``."""
 
     def initial(self, key: jax.Array, params: Params) -> BoardState:
         """Begin with the arrangement of the instance."""
-        apart = self._apart(params.instance.cells)
-        return BoardState(params.instance.cells, apart, apart)
+        distance = self._tile_distance(params.instance.cells)
+        return BoardState(params.instance.cells, distance, distance)
 
     def transition(
         self, state: BoardState, action: jax.Array, key: jax.Array, params: Params
     ) -> BoardState:
         """Make a move."""
-        cells = computed_once(self._moved)(state.cells, action)
-        return BoardState(cells, self._apart(cells), state.at_first)
+        cells = computed_once(self._move_cells)(state.cells, action)
+        return BoardState(cells, self._tile_distance(cells), state.at_first)
 
-    def _moved(self, cells: jax.Array, action: jax.Array) -> jax.Array:
+    def _move_cells(self, cells: jax.Array, action: jax.Array) -> jax.Array:
         side = self.puzzle.side
-        return self.moved(cells.reshape(side, side), action).reshape(-1)
+        return self.move_tiles(cells.reshape(side, side), action).reshape(-1)
 
     def observation(self, state: BoardState, key: jax.Array, params: Params) -> jax.Array:
         """Return the tiles one-hot."""
@@ -383,11 +390,11 @@ class RearrangementTask(PuzzleTask[BoardState]):
     def _one_hot(self, cells: jax.Array) -> jax.Array:
         return cells[:, None] == np.arange(self.cells, dtype=np.int8)
 
-    def _apart(self, cells: jax.Array) -> jax.Array:
-        apart = jnp.zeros(self.cells, jnp.int32)
+    def _tile_distance(self, cells: jax.Array) -> jax.Array:
+        distances = jnp.zeros(self.cells, jnp.int32)
         for tile in range(self.cells):
-            apart = jnp.where(cells == tile, self.puzzle.distance[tile], apart)
-        return summed(apart)
+            distances = jnp.where(cells == tile, self.puzzle.distance[tile], distances)
+        return summed(distances)
 
     # -- host side ---------------------------------------------------------------------------------
 
@@ -440,8 +447,9 @@ class PermutingPuzzle(RearrangementPuzzle):
     @classmethod
     @abc.abstractmethod
     def sources(cls) -> dict[str, np.ndarray]:
-        """Return for each move, by its name,
-        the cell from which each cell's tile comes, ``(side, side)``.
+        """Return for each move the cell that each cell's tile comes from, ``(side, side)``.
+
+        The keys are the names of the moves.
         """
 
     def __init__(self, tier: float) -> None:
@@ -454,11 +462,11 @@ class PermutingPuzzle(RearrangementPuzzle):
         """uint8 ``(moves, cells)``."""
         self._source = [row.tobytes() for row in self.source]
 
-    def after_of(self, position: bytes, move: int) -> bytes:
+    def board_after(self, position: bytes, move: int) -> bytes:
         """Return every cell's new tile; ``translate`` looks them up in a table of 256 entries."""
         return self._source[move].translate(position.ljust(256))
 
-    def expanded(self, boards: np.ndarray) -> np.ndarray:
+    def expand(self, boards: np.ndarray) -> np.ndarray:
         """Make every move."""
         return np.concatenate([boards[:, source] for source in self.source])
 
@@ -474,21 +482,26 @@ class PermutingTask(RearrangementTask):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         side = self.puzzle.side
-        beside = np.stack(_beside(np.arange(self.cells).reshape(side, side), np)).reshape(5, 1, -1)
+        beside = np.stack(_neighbour_tiles(np.arange(self.cells).reshape(side, side), np)).reshape(
+            5, 1, -1
+        )
         self._from = np.argmax(beside == self.puzzle.source, axis=0).astype(np.int8)
-        """int8 ``(moves, cells)``: from which side the tile comes, in the order of :func:`_beside`.
+        """int8 ``(moves, cells)``: side from which the tile comes.
+
+        Sides are numbered in the order of :func:`_neighbour_tiles`.
         """
 
-    def moved(self, grid: jax.Array, action: jax.Array) -> jax.Array:
+    def move_tiles(self, grid: jax.Array, action: jax.Array) -> jax.Array:
         """Take every tile from the side that the move names."""
         side = jnp.asarray(self._from)[action].reshape(grid.shape)
-        stay, *sides = _beside(grid, jnp)
+        stay, *sides = _neighbour_tiles(grid, jnp)
         return jnp.select([side == number for number in range(1, 5)], sides, stay)
 
 
-def _beside(grid: Any, of: Any) -> list[Any]:
-    """Return the grid, and the tiles left of, right of,
-    above and below each cell; ``of`` is NumPy or JAX's.
+def _neighbour_tiles(grid: Any, of: Any) -> list[Any]:
+    """Return the grid, and the tiles left of, right of, above and below each cell.
+
+    ``of`` is NumPy or JAX's.
     """
     return [
         grid,

@@ -15,9 +15,10 @@ WORDS = {
 }
 
 
-def gates_named(gates: Iterable[str]) -> tuple[Component, ...]:
-    """Return the actions that apply one gate each,
-    in order; digits at the end of a name are qubits.
+def gate_actions(gates: Iterable[str]) -> tuple[Component, ...]:
+    """Return the actions that apply one gate each, in order.
+
+    Digits at the end of a name are qubits.
     """
     return singles({gate: _meaning(gate) for gate in gates})
 

@@ -1,5 +1,6 @@
-"""Puzzles of quantum-gate compilation:
-come near enough to a given unitary by few gates of a universal set.
+"""Puzzles of quantum-gate compilation: approximate a given unitary by few gates.
+
+The gates belong to a universal set.
 
 The distance of two unitaries on n qubits is sqrt(1 - |tr(U^+ V)| / 2**n), which a global phase does
 not change (Fowler 2011, arXiv:quant-ph/0411206). Breadth-first search in exact arithmetic
@@ -43,16 +44,16 @@ from rlbench_suite.puzzle.puzzle import RIGHT, Example, Malformed, Puzzle, Verdi
 
 from ..shared import parsing
 from ..shared.puzzle_task import Params, PuzzleTask
-from .gate_names import gates_named
+from .gate_names import gate_actions
 
-FINE = 10**4
+TOLERANCE_UNITS = 10**4
 """Units of an instance's wanted distance in 1."""
 MARGIN = 1e-4
-HIT = 0.01
+PRODUCT_TOLERANCE = 0.01
 """Required distance for a target that is a product of gates."""
-_LEAST_EXCESS = 0.1
+_MIN_EXCESS = 0.1
 """Least amount by which the distance of the empty circuit exceeds the required one."""
-_MOST_GATES = 1000
+_MAX_ANSWER_GATES = 1000
 
 
 class Circuits(NamedTuple):
@@ -63,8 +64,9 @@ class Circuits(NamedTuple):
     words: list[tuple[int, ...]]
     """Gates of each circuit, in the order in which they are applied."""
     begins: list[int]
-    """Index of the first circuit with each number of gates,
-    from 0 on; at the end the number of circuits.
+    """Index of the first circuit with each number of gates, from 0 on.
+
+    The number of circuits stands at the end.
     """
 
 
@@ -101,7 +103,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
         """All circuits of the allowed number of gates or fewer."""
 
     @abc.abstractmethod
-    def reached(self, number: int) -> np.ndarray:
+    def circuit_target(self, number: int) -> np.ndarray:
         """Return the unitary of a circuit of :attr:`circuits`, as a target."""
 
     @abc.abstractmethod
@@ -110,8 +112,9 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     @abc.abstractmethod
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """Return the distance of each circuit from a target,
-        float64; the same to the bit on every machine.
+        """Return the distance of each circuit from a target, float64.
+
+        It is the same to the bit on every computer.
         """
 
     @abc.abstractmethod
@@ -125,16 +128,24 @@ class SynthesisPuzzle(Puzzle[Instance]):
         """
         longest, count = self.circuits.begins[-2:]
         hit = dice.share(8) == 0
-        target = self.reached(dice.between(longest, count - 1)) if hit else self.random_target(dice)
+        target = (
+            self.circuit_target(dice.between(longest, count - 1))
+            if hit
+            else self.random_target(dice)
+        )
         distances = self.distances(target)
         middle = (distances[:longest].min() + distances[longest:].min()) / 2
-        tolerance = HIT if hit else round(middle * FINE) / FINE
-        near = distances <= tolerance
-        if near[:longest].any() or not near.any() or np.abs(distances - tolerance).min() < MARGIN:
+        tolerance = PRODUCT_TOLERANCE if hit else round(middle * TOLERANCE_UNITS) / TOLERANCE_UNITS
+        is_near = distances <= tolerance
+        if (
+            is_near[:longest].any()
+            or not is_near.any()
+            or np.abs(distances - tolerance).min() < MARGIN
+        ):
             return None
-        if distances[0] < tolerance + _LEAST_EXCESS:
+        if distances[0] < tolerance + _MIN_EXCESS:
             return None
-        return Instance(target, np.int32(round(tolerance * FINE)))
+        return Instance(target, np.int32(round(tolerance * TOLERANCE_UNITS)))
 
     def task_text(self, instance: Instance) -> str:
         """Return the end of the question: the task and the format of the answer."""
@@ -145,7 +156,7 @@ class SynthesisPuzzle(Puzzle[Instance]):
             "conjugate transpose of U; "
             f"a global phase does not matter. Find a circuit of at most {self.gates} gates with a "
             "distance of at most "
-            f"{float(instance.tolerance / FINE):.4f}.\n"
+            f"{float(instance.tolerance / TOLERANCE_UNITS):.4f}.\n"
             "Answer with gates in the order in which they are applied, among "
             f"{' '.join(self.names)}, separated by "
             "single spaces."
@@ -159,35 +170,35 @@ class SynthesisPuzzle(Puzzle[Instance]):
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Multiply the gates, and measure the distance."""
         words = answer.split(" ")
-        if len(words) > _MOST_GATES:
+        if len(words) > _MAX_ANSWER_GATES:
             raise Malformed(f"expected at most {self.gates} gates, got {len(words)}")
         gates = [parsing.word(word, self.names) for word in words]
         if len(gates) > self.gates:
             return wrong(f"the circuit has {len(gates)} gates, {self.gates} are allowed")
-        gap, tolerance = self.distance(instance, gates), instance.tolerance / FINE
+        gap, tolerance = self.distance(instance, gates), instance.tolerance / TOLERANCE_UNITS
         return (
             RIGHT
             if gap <= tolerance
             else wrong(f"the distance is {gap:.6f}, more than {tolerance:.4f}")
         )
 
-    def _near(self, instance: Instance) -> np.ndarray:
+    def _near_circuits(self, instance: Instance) -> np.ndarray:
         """Return the circuits that are near enough."""
-        return np.flatnonzero(self.distances(instance.target) <= instance.tolerance / FINE)
+        return np.flatnonzero(
+            self.distances(instance.target) <= instance.tolerance / TOLERANCE_UNITS
+        )
 
     def plan(self, instance: Instance) -> Sequence[int]:
         """Return the first circuit that is near enough."""
-        return self.circuits.words[self._near(instance)[0]]
+        return self.circuits.words[self._near_circuits(instance)[0]]
 
     def solve(self, instance: Instance) -> str:
         """Try all circuits, the short ones first."""
-        return self._written(self.plan(instance))
+        return self._circuit_text(self.plan(instance))
 
     def difficulty(self, instance: Instance) -> float:
-        """Return log2 of the number of known unitaries divided
-        by the number of those near enough.
-        """
-        return math.log2(len(self.circuits.words) / len(self._near(instance)))
+        """Return log2 of the number of known unitaries divided by that of those near enough."""
+        return math.log2(len(self.circuits.words) / len(self._near_circuits(instance)))
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Return the allowed number of gates. No gate undoes the one before."""
@@ -196,19 +207,20 @@ class SynthesisPuzzle(Puzzle[Instance]):
             gate = dice.below(len(self.names))
             if gate != self.inverses[gates[-1]]:
                 gates.append(gate)
-        return self._written(gates)
+        return self._circuit_text(gates)
 
     def heuristic(self, instance: Instance) -> str:
-        """Choose the gate that leads nearest,
-        until the target is near enough or no gate is left.
+        """Choose the gate that leads nearest, until the target is near enough.
+
+        No more gates are chosen than are left.
         """
         gates: list[int] = []
         while len(gates) < self.gates:
             gaps = [self.distance(instance, [*gates, gate]) for gate in range(len(self.names))]
             gates.append(gaps.index(min(gaps)))
-            if min(gaps) * FINE <= instance.tolerance:
+            if min(gaps) * TOLERANCE_UNITS <= instance.tolerance:
                 break
-        return self._written(gates)
+        return self._circuit_text(gates)
 
     def example_answers(self, instance: Any) -> Sequence[Example]:
         """Show two gates."""
@@ -220,9 +232,11 @@ class SynthesisPuzzle(Puzzle[Instance]):
 
     def constants(self) -> Sequence[str]:
         """Return circuits in which the first gate, an H, alternates with one other gate."""
-        return [self._written([0, gate] * (self.gates // 2)) for gate in range(1, len(self.names))]
+        return [
+            self._circuit_text([0, gate] * (self.gates // 2)) for gate in range(1, len(self.names))
+        ]
 
-    def _written(self, gates: Iterable[int]) -> str:
+    def _circuit_text(self, gates: Iterable[int]) -> str:
         """Return a circuit as an answer is written."""
         return " ".join(self.names[gate] for gate in gates)
 
@@ -237,8 +251,9 @@ def entries_as_text(unitary: np.ndarray) -> str:
 
 
 class SynthesisState(Protocol):
-    """The state of a task: the unitary that is left to make,
-    in the puzzle's own coordinates, and ``used``.
+    """The state of a task: the unitary that is left to make, and ``used``.
+
+    The unitary is in the puzzle's own coordinates.
     """
 
     @property
@@ -266,7 +281,7 @@ class SynthesisTask(PuzzleTask[State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.action_space = spaces.Discrete(len(self.puzzle.names))
         self.observation_space = self.box([-1.0] * self.view_size + [0.0, 0.0], 1.0)
-        self.reward_space = self.box(-1 / _LEAST_EXCESS, 2.0)
+        self.reward_space = self.box(-1 / _MIN_EXCESS, 2.0)
 
     @abc.abstractmethod
     def view(self, state: State) -> jax.Array:
@@ -302,15 +317,17 @@ class SynthesisTask(PuzzleTask[State]):
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe the gates."""
-        return gates_named(self.puzzle.names)
+        return gate_actions(self.puzzle.names)
 
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return progress, plus 1 for being near enough."""
         at_first = self._excess(self.initial(key, params), params)
-        before, after = self._excess(state, params), self._excess(next_state, params)
-        return (before - after) / at_first + ((before > 0) & (after == 0)).astype(self.dtype)
+        excess, next_excess = self._excess(state, params), self._excess(next_state, params)
+        return (excess - next_excess) / at_first + ((excess > 0) & (next_excess == 0)).astype(
+            self.dtype
+        )
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether it is near enough, or no gate is left."""
@@ -321,7 +338,7 @@ class SynthesisTask(PuzzleTask[State]):
         return {"success": self._excess(state, params) == 0, "distance": self.gap(state)}
 
     def _tolerance(self, params: Params) -> jax.Array:
-        tolerance: jax.Array = params.instance.tolerance.astype(self.dtype) / FINE
+        tolerance: jax.Array = params.instance.tolerance.astype(self.dtype) / TOLERANCE_UNITS
         return tolerance
 
     def _excess(self, state: State, params: Params) -> jax.Array:
@@ -358,9 +375,9 @@ class SynthesisTask(PuzzleTask[State]):
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say whether the target is near enough or no gate is left."""
-        near = info["success"]
+        is_near = info["success"]
         return (
             "the circuit is near enough"
-            if near
+            if is_near
             else "no gate is left, and the circuit is not near enough"
         )

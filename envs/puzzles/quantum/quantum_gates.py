@@ -29,16 +29,15 @@ from ..shared.group import Group, GroupState, UndoTask
 from ..shared.puzzle_task import Params
 from ..shared.shortest_moves import MovesPuzzle
 from ..shared.symmetry import smallest_form
-from .gate_names import gates_named
+from .gate_names import gate_actions
 
 GATES = ("H1", "H2", "S1", "S2", "Sdg1", "Sdg2", "CNOT12", "CNOT21")
-_CONJUGATED = (0, 1, 4, 5, 2, 3, 6, 7)
-"""Index of the complex conjugate of each gate."""
 
 Tableau = tuple[int, int, int, int, int]
-"""Four Pauli products with signs. Bit k of each entry belongs to the image of the k-th of X1, Z1,
-X2, Z2: it has an X on qubit 1, a Z on qubit 1 (with the X: a Y), an X on qubit 2, a Z on qubit 2, a
-minus.
+"""Four Pauli products with signs.
+
+Bit k of each entry belongs to the image of the k-th of X1, Z1, X2, Z2. The entries tell whether it
+has an X on qubit 1, a Z on qubit 1 (with the X: a Y), an X on qubit 2, a Z on qubit 2, and a minus.
 """
 
 UNIT: Tableau = (1, 2, 4, 8, 0)
@@ -97,20 +96,21 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
     def space(self) -> float:
         """Elements at the distance, disguises counted once."""
         numbers = range(self._first, self._first + self._count)
-        return len({self.canonical(self._of(number)) for number in numbers})
+        return len({self.canonical(self._element(number)) for number in numbers})
 
     def compose(self, dice: Dice) -> Instance:
         """Draw any element at the distance."""
-        return self._of(self._first + dice.below(self._count))
+        return self._element(self._first + dice.below(self._count))
 
-    def _of(self, number: int) -> Instance:
+    def _element(self, number: int) -> Instance:
         """Return an element by its number."""
         tableau = np.array(clifford().elements[number], np.int8)
         return Instance(tableau, np.int16(number), np.int16(self.tier))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form over both numberings
-        of the qubits and both signs of the imaginary unit.
+        """Return the least form over all symmetries.
+
+        These are both numberings of the qubits and both signs of the imaginary unit.
         """
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         conjugated = minus ^ (x1 & z1) ^ (x2 & z2)
@@ -119,7 +119,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
             for sign in (minus, conjugated)
             for form in (
                 (x1, z1, x2, z2, sign),
-                [_renumbered(column) for column in (x2, z2, x1, z1, sign)],
+                [_exchange_qubits(column) for column in (x2, z2, x1, z1, sign)],
             )
         )
 
@@ -152,13 +152,15 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         x1, z1, x2, z2, minus = instance.tableau.tolist()
         return (x1, z1, x2, z2, minus)
 
-    def after(self, instance: Instance, position: Tableau, move: int) -> Tableau:
+    def position_after(self, instance: Instance, position: Tableau, move: int) -> Tableau:
         """Apply a gate; every gate can be applied."""
         return after_gate(position, move)
 
-    def apart(self, instance: Instance, position: Tableau) -> int:
+    def estimated_distance(self, instance: Instance, position: Tableau) -> int:
         """Count the bits of the tableau that differ from the goal."""
-        return sum((now ^ then).bit_count() for now, then in zip(position, UNIT, strict=True))
+        return sum(
+            (bits ^ unit_bits).bit_count() for bits, unit_bits in zip(position, UNIT, strict=True)
+        )
 
     def shortest(self, instance: Instance) -> list[int]:
         """Go down the levels of the breadth-first search."""
@@ -166,7 +168,7 @@ class QuantumGatesPuzzle(MovesPuzzle[Instance, Tableau]):
         return group.moves_to_unit(group.number[self.start(instance)])
 
 
-def _renumbered(column: int) -> int:
+def _exchange_qubits(column: int) -> int:
     """Exchange the rows of the qubits."""
     return column >> 2 | (column & 3) << 2
 
@@ -209,16 +211,16 @@ class QuantumGates(UndoTask):
 
     def action_components(self) -> tuple[Component, ...]:
         """Describe the gates."""
-        return gates_named(GATES)
+        return gate_actions(GATES)
 
     # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: GroupState, params: Params) -> str:
         """Show the effects of the gates, and the state of the tableau."""
-        now = tableau_text(self.group.elements[int(state.element)])
+        tableau = tableau_text(self.group.elements[int(state.element)])
         return (
-            f"{self.puzzle.rules()}\n\nSo far\n{now}\n\nThe goal: X1, Z1, X2 and Z2 as they were, "
-            "without a minus."
+            f"{self.puzzle.rules()}\n\nSo far\n{tableau}\n\n"
+            "The goal: X1, Z1, X2 and Z2 as they were, without a minus."
         )
 
     def why_over(self, state: GroupState, params: Params, info: dict[str, Any]) -> str:
@@ -226,8 +228,9 @@ class QuantumGates(UndoTask):
         return "everything is undone"
 
     def draw(self, state: GroupState, params: Params) -> np.ndarray:
-        """Draw a row for each of X1, Z1, X2, Z2:
-        its sign and its letter on each qubit; grey marks unchanged ones.
+        """Draw a row for each of X1, Z1, X2, Z2.
+
+        It shows its sign and its letter on each qubit; grey marks unchanged ones.
         """
         board = Board(4, 4, self.picture_shape)
         lines = tableau_text(self.group.elements[int(state.element)]).split("\n")

@@ -1,5 +1,4 @@
-"""rlsuite/QuantumSynthesis-v0: come near enough
-to a given one-qubit gate by few gates of the Clifford+T set.
+"""rlsuite/QuantumSynthesis-v0: approximate a given one-qubit gate by few gates of Clifford+T.
 
 See :mod:`.gate_synthesis` for the rules and the interactive form. Up to phase, a circuit is a
 rotation of the Bloch sphere whose entries are (a + b sqrt(2)) / sqrt(2)**k with integers a, b, k;
@@ -34,13 +33,15 @@ Scalar = TypeVar("Scalar", float, jax.Array)
 Quaternion = tuple[float, float, float, float]
 """w, x, y, z: the unitary w - i (x X + y Y + z Z), up to phase."""
 
-_HALF, _EIGHTH = math.sqrt(0.5), math.pi / 8
+_HALF_ROOT = math.sqrt(0.5)
+_T_HALF_ANGLE = math.pi / 8
+"""Half of the angle of T, in radians."""
 _QUATERNIONS: tuple[Quaternion, ...] = (
-    (0.0, _HALF, 0.0, _HALF),
-    (math.cos(_EIGHTH), 0.0, 0.0, math.sin(_EIGHTH)),
-    (math.cos(_EIGHTH), 0.0, 0.0, -math.sin(_EIGHTH)),
-    (_HALF, 0.0, 0.0, _HALF),
-    (_HALF, 0.0, 0.0, -_HALF),
+    (0.0, _HALF_ROOT, 0.0, _HALF_ROOT),
+    (math.cos(_T_HALF_ANGLE), 0.0, 0.0, math.sin(_T_HALF_ANGLE)),
+    (math.cos(_T_HALF_ANGLE), 0.0, 0.0, -math.sin(_T_HALF_ANGLE)),
+    (_HALF_ROOT, 0.0, 0.0, _HALF_ROOT),
+    (_HALF_ROOT, 0.0, 0.0, -_HALF_ROOT),
 )
 """Unit quaternion of each gate."""
 
@@ -86,10 +87,10 @@ def rotate(rotation: Rotation, gate: int) -> Rotation:
     more = tuple(x_value + y_value for x_value, y_value in zip(x, y, strict=True))
     times_root = [value for a, b in zip(z[::2], z[1::2], strict=True) for value in (2 * b, a)]
     rows = (*less, *more) if name == "T" else (*more, *(-value for value in less))
-    return _reduced(k + 1, (*rows, *times_root))
+    return _reduce(k + 1, (*rows, *times_root))
 
 
-def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
+def _reduce(k: int, entries: tuple[int, ...]) -> Rotation:
     """Divide by sqrt(2) as often as can be."""
     while k and not any(a % 2 for a in entries[::2]):
         pairs = zip(entries[::2], entries[1::2], strict=True)
@@ -100,8 +101,9 @@ def _reduced(k: int, entries: tuple[int, ...]) -> Rotation:
 
 @cache
 def circuits(max_gates: int) -> Circuits:
-    """Return all circuits of up to so many gates,
-    by breadth-first search; float64 quaternions ``(circuits, 4)``.
+    """Return all circuits of up to so many gates, float64 quaternions ``(circuits, 4)``.
+
+    A breadth-first search finds them.
     """
     rotations = {_IDENTITY}
     level: list[tuple[Rotation, Quaternion, tuple[int, ...]]] = [
@@ -125,8 +127,9 @@ def circuits(max_gates: int) -> Circuits:
 
 
 class QuantumSynthesisPuzzle(SynthesisPuzzle):
-    """Puzzle whose targets are quaternions in units of 10**-6,
-    int32 ``(4,)``, of length 1 up to rounding.
+    """Puzzle whose targets are quaternions in units of 10**-6, int32 ``(4,)``.
+
+    Their length is 1 up to rounding.
     """
 
     name = "QuantumSynthesis"
@@ -142,17 +145,18 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         """Circuits, by rotations."""
         return circuits(self.gates)
 
-    def reached(self, number: int) -> np.ndarray:
+    def circuit_target(self, number: int) -> np.ndarray:
         """Return the rounded quaternion of a circuit."""
-        return _rounded(self.circuits.unitaries[number])
+        return _round_to_units(self.circuits.unitaries[number])
 
     def random_target(self, dice: Dice) -> np.ndarray:
         """Draw a unitary by Haar's measure."""
-        return _rounded(_haar(dice))
+        return _round_to_units(_haar(dice))
 
     def distances(self, target: np.ndarray) -> np.ndarray:
-        """Compute the distances term by term,
-        because products of matrices are rounded in an order that depends on the machine.
+        """Compute the distances term by term.
+
+        Products of matrices are rounded in an order that depends on the computer.
         """
         terms = self.circuits.unitaries * target
         overlaps = np.abs(terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]) / math.hypot(
@@ -175,8 +179,9 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
         return math.sqrt(max(1 - overlap, 0.0))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form up to sign, complex conjugation and inversion,
-        which turn circuits into circuits.
+        """Return the least form up to sign, complex conjugation and inversion.
+
+        These turn circuits into circuits.
         """
         w, x, y, z = instance.target.tolist()
         forms = ((w, x, y, z), (w, -x, y, -z), (w, -x, -y, -z), (w, x, -y, z))
@@ -195,8 +200,9 @@ class QuantumSynthesisPuzzle(SynthesisPuzzle):
 
 
 def _haar(dice: Dice) -> np.ndarray:
-    """Return a point of the 3-sphere: uniform in the ball
-    without a small inner ball, then scaled.
+    """Return a uniform point of the 3-sphere.
+
+    It is uniform in the ball without a small inner ball, then scaled.
     """
     while True:
         point = [dice.between(-UNIT, UNIT) for _ in range(4)]
@@ -204,7 +210,7 @@ def _haar(dice: Dice) -> np.ndarray:
             return np.array(point) / math.sqrt(sum(value * value for value in point))
 
 
-def _rounded(quaternion: np.ndarray) -> np.ndarray:
+def _round_to_units(quaternion: np.ndarray) -> np.ndarray:
     """Round to whole units, int32."""
     return np.rint(quaternion * UNIT).astype(np.int32)
 
@@ -224,8 +230,9 @@ def quaternion_text(quaternion: Sequence[float] | np.ndarray) -> str:
 
 
 class QuaternionLeft(NamedTuple):
-    """The unitary that is left to make:
-    the target times the inverse of the circuit, as a quaternion.
+    """The unitary that is left to make, as a quaternion.
+
+    It is the target times the inverse of the circuit.
     """
 
     w: jax.Array

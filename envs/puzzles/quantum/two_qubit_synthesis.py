@@ -1,5 +1,4 @@
-"""rlsuite/TwoQubitSynthesis-v0: come near enough
-to a given two-qubit gate by few gates of the Clifford+T set.
+"""rlsuite/TwoQubitSynthesis-v0: approximate a given two-qubit gate by few gates of Clifford+T.
 
 See :mod:`.gate_synthesis` for the rules and the interactive form. The entries of a circuit's
 unitary are integer combinations of 1, w, w**2 and w**3 over a power of sqrt(2), where w = exp(i
@@ -39,12 +38,12 @@ from .gate_synthesis import Circuits, Instance, SynthesisPuzzle, SynthesisTask, 
 GATES = ("H1", "H2", "T1", "T2", "Tdg1", "Tdg2", "CNOT12", "CNOT21")
 UNIT = 10**6
 """Scale of the parts of a target's entries."""
-_STREWN = 2
+_ROTATIONS = 2
 """Number of rotations in a target that is no product of few gates."""
-_STEPS, _MOST_STEPS = 1000, 198
-"""A rotation's angle is 4 atan(n / steps) with a whole number n up
-to this limit; tan(pi/16) is about 0.1989.
-"""
+_TANGENT_STEPS = 1000
+"""Steps of a tangent in 1: a rotation's angle is ``4 atan(n / _TANGENT_STEPS)``, n whole."""
+_MAX_STEPS = 198
+"""Largest number n of steps, in absolute value; tan(pi/16) is about 0.1989."""
 
 _OMEGAS = np.stack(
     [
@@ -52,12 +51,14 @@ _OMEGAS = np.stack(
         for power in range(8)
     ]
 )
-"""Matrices that multiply by w**n: each acts from the right
-on a row of coefficients of 1, w, w**2 and w**3.
+"""Matrices that multiply by w**n.
+
+Each acts from the right on a row of coefficients of 1, w, w**2 and w**3.
 """
 _HALVES = np.array([[1, 0], [0, 1 + 1j], [1j, 0], [0, 1j - 1]])
-"""Matrix that turns an entry's coefficients into two Gaussian integers p and q:
-the entry is p + q sqrt(1/2).
+"""Matrix that turns an entry's coefficients into two Gaussian integers p and q.
+
+The entry is p + q sqrt(1/2).
 """
 _HALF = math.sqrt(0.5)
 
@@ -71,8 +72,9 @@ def _diagonal(first: np.ndarray, second: np.ndarray, qubit: int) -> np.ndarray:
 
 
 def _turn(name: str) -> np.ndarray:
-    """Return the matrix by which a gate, multiplied from the right,
-    changes a row's columns and coefficients, int64 ``(16, 16)``.
+    """Return the matrix that changes a row's columns and coefficients, int64 ``(16, 16)``.
+
+    It stands for a gate that is multiplied from the right.
     """
     identity_2 = _OMEGAS[0]
     if name.startswith("CNOT"):
@@ -104,8 +106,9 @@ _BACK = np.stack([(inverse.real, inverse.imag) for inverse in _INVERSES])
 
 
 def product(turns: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the integers of a product, int64 ``(4, 16)``:
-    the coefficients of each column of a row.
+    """Return the integers of a product, int64 ``(4, 16)``.
+
+    They are the coefficients of each column of a row.
 
     The gate that is applied first comes last.
     """
@@ -115,9 +118,10 @@ def product(turns: Iterable[np.ndarray]) -> np.ndarray:
     return rows
 
 
-def normal(unitaries: np.ndarray) -> np.ndarray:
-    """Divide integers ``(n, 4, 16)`` by sqrt(2) as often as possible,
-    and choose one of the eight phases.
+def normalise(unitaries: np.ndarray) -> np.ndarray:
+    """Divide integers ``(n, 4, 16)`` by sqrt(2) as often as possible, and choose a phase.
+
+    There are eight phases.
 
     In the chosen phase the first entry other than 0 has the greatest coefficients, compared one by
     one.
@@ -142,16 +146,16 @@ def circuits(max_gates: int) -> Circuits:
     levels = [level]
     words: list[tuple[int, ...]] = [()]
     begins = [0, 1]
-    before: set[bytes] = set()
-    now = {level.tobytes()}
+    previous_keys: set[bytes] = set()
+    keys = {level.tobytes()}
     for _ in range(max_gates):
         new_levels, longer = [], dict[bytes, tuple[int, ...]]()
         for gate, turn in enumerate(_TURNS.astype(np.int8)):
-            products, new = normal(level @ turn), []
+            products, new = normalise(level @ turn), []
             for number, unitary in enumerate(products):
                 if (
-                    (key := unitary.tobytes()) not in before
-                    and key not in now
+                    (key := unitary.tobytes()) not in previous_keys
+                    and key not in keys
                     and key not in longer
                 ):
                     longer[key] = (gate, *words[begins[-2] + number])
@@ -161,7 +165,7 @@ def circuits(max_gates: int) -> Circuits:
         levels.append(level)
         words += longer.values()
         begins.append(len(words))
-        before, now = now, set(longer)
+        previous_keys, keys = keys, set(longer)
     return Circuits(_halves(np.concatenate(levels)), words, begins)
 
 
@@ -172,9 +176,7 @@ def _halves(unitaries: np.ndarray) -> np.ndarray:
 
 @cache
 def _sizes(max_gates: int) -> np.ndarray:
-    """Return the number by which the integers of each circuit are divided,
-    float64 ``(circuits,)``.
-    """
+    """Return the divisor of the integers of each circuit, float64 ``(circuits,)``."""
     return _size(circuits(max_gates).unitaries)
 
 
@@ -196,8 +198,9 @@ def _gaps(halves: np.ndarray, sizes: np.ndarray, target: np.ndarray) -> np.ndarr
 
 
 class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
-    """Puzzle whose targets have determinant 1, in units of 10**-6:
-    int32 ``(2, 4, 4)``, the real and the imaginary parts.
+    """Puzzle whose targets have determinant 1, in units of 10**-6.
+
+    They are int32 ``(2, 4, 4)``, the real and the imaginary parts.
     """
 
     name = "TwoQubitSynthesis"
@@ -213,7 +216,7 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         """Circuits, by integers."""
         return circuits(self.gates)
 
-    def reached(self, number: int) -> np.ndarray:
+    def circuit_target(self, number: int) -> np.ndarray:
         """Return the unitary of a circuit with determinant 1, rounded."""
         return self._target(self.circuits.words[number])
 
@@ -222,8 +225,8 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         longest, count = self.circuits.begins[-2:]
         word = self.circuits.words[dice.between(longest, count - 1)]
         rotations = [
-            (dice.below(len(word) + 1), dice.below(2), dice.between(-_MOST_STEPS, _MOST_STEPS))
-            for _ in range(_STREWN)
+            (dice.below(len(word) + 1), dice.below(2), dice.between(-_MAX_STEPS, _MAX_STEPS))
+            for _ in range(_ROTATIONS)
         ]
         return self._target(word, rotations)
 
@@ -236,8 +239,8 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         turns = [_TURNS[gate] for gate in word]
         size = math.sqrt(2 ** sum(GATES[gate].startswith("H") for gate in word))
         for gate_number, qubit, steps in rotations:
-            along, across = _STEPS**2 - steps**2, 2 * _STEPS * steps
-            size *= _STEPS**2 + steps**2
+            along, across = _TANGENT_STEPS**2 - steps**2, 2 * _TANGENT_STEPS * steps
+            size *= _TANGENT_STEPS**2 + steps**2
             back, forth = (along * _OMEGAS[0] + across * _OMEGAS[power] for power in (6, 2))
             turns.insert(gate_number, _diagonal(back, forth, qubit))
         p, q = (product(reversed(turns)).reshape(4, 4, 4) @ _HALVES).transpose(2, 0, 1)
@@ -259,8 +262,9 @@ class TwoQubitSynthesisPuzzle(SynthesisPuzzle):
         return float(_gaps(halves, _size(halves), instance.target)[0])
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form up to the four phases that leave the determinant 1; renumbered
-        qubits, complex conjugation and transposition make circuits of circuits.
+        """Return the least form up to the four phases that leave the determinant 1.
+
+        Renumbering the qubits, complex conjugation and transposition make circuits of circuits.
         """
         target, swap = instance.target.astype("<i4"), np.array([0, 2, 1, 3])
         forms = [
@@ -316,7 +320,7 @@ class TwoQubitSynthesis(SynthesisTask[UnitaryLeft]):
         across, down = jnp.asarray(_BACK, self.dtype)[action]
         real, imaginary = state.real[:, :, None], state.imaginary[:, :, None]
         reals, imaginaries = real * across - imaginary * down, real * down + imaginary * across
-        return UnitaryLeft(_summed(reals), _summed(imaginaries), state.used + 1)
+        return UnitaryLeft(_sum_in_order(reals), _sum_in_order(imaginaries), state.used + 1)
 
     def view(self, state: UnitaryLeft) -> jax.Array:
         """Return the unitary."""
@@ -360,6 +364,6 @@ class TwoQubitSynthesis(SynthesisTask[UnitaryLeft]):
         return board.picture()
 
 
-def _summed(products: jax.Array) -> jax.Array:
+def _sum_in_order(products: jax.Array) -> jax.Array:
     """Sum over the middle of three axes of length 4, in order."""
     return products[:, 0] + products[:, 1] + products[:, 2] + products[:, 3]

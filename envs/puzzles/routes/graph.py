@@ -21,8 +21,9 @@ def random_graph(dice: Dice, vertices: int, edges: int) -> list[int]:
 
 
 def swap_edges(graph: Graph, dice: Dice) -> list[int]:
-    """Return the graph after two of its edges, a-b and c-d,
-    have become a-d and c-b; every degree stays.
+    """Return the graph after two of its edges, a-b and c-d, have become a-d and c-b.
+
+    Every degree stays.
 
     The pair is drawn at random. If the new edges are loops or not new, the graph stays as it is.
     """
@@ -46,9 +47,10 @@ def members(bits: int) -> Iterator[int]:
         bits ^= lowest
 
 
-def reachable(graph: Graph, start: int, within: int) -> int:
-    """Return the vertices that can be reached from those
-    of ``start`` through those of ``within``; both are sets.
+def reachable_vertices(graph: Graph, start: int, within: int) -> int:
+    """Return the vertices that can be reached from ``start`` through ``within``.
+
+    Both are sets of vertices.
     """
     visited = rim = start & within
     while rim:
@@ -61,8 +63,9 @@ def reachable(graph: Graph, start: int, within: int) -> int:
 
 
 def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
-    """Return a cycle through every vertex, from vertex 0,
-    by depth-first search; vertices with fewest ways on come first.
+    """Return a cycle through every vertex, from vertex 0, by depth-first search.
+
+    Vertices with the fewest ways on come first.
 
     A branch is left as soon as an unvisited vertex has too few ways in and out (two, or one and
     back to the start; the latter for one vertex only, the last), or unvisited vertices cannot all
@@ -77,17 +80,17 @@ def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
     def search(path: list[int], unvisited: int) -> list[int] | None:
         nonlocal entered
         entered += 1
-        here = path[-1]
+        current_vertex = path[-1]
         if not unvisited:
-            return path if graph[here] & 1 else None
-        open_to, last = unvisited | 1 << here, -1
+            return path if graph[current_vertex] & 1 else None
+        open_to, last = unvisited | 1 << current_vertex, -1
         for vertex in members(unvisited):
             if (graph[vertex] & open_to).bit_count() < 2:
                 if last >= 0 or not graph[vertex] & 1:
                     return None
                 last = vertex
-        ahead = graph[here] & unvisited
-        if reachable(graph, ahead & -ahead, unvisited) != unvisited:
+        ahead = graph[current_vertex] & unvisited
+        if reachable_vertices(graph, ahead & -ahead, unvisited) != unvisited:
             return None
         for vertex in sorted(members(ahead), key=lambda v: (graph[v] & unvisited).bit_count()):
             if (cycle := search([*path, vertex], unvisited & ~(1 << vertex))) is not None:
@@ -98,8 +101,9 @@ def hamiltonian_cycle(graph: Graph) -> tuple[list[int] | None, int]:
 
 
 def hamiltonian_path(graph: Graph) -> tuple[list[int] | None, int]:
-    """Return a path through every vertex:
-    a cycle of the graph with one more vertex that is next to all others.
+    """Return a path through every vertex.
+
+    It is a cycle of the graph with one more vertex that is next to all others.
 
     The result has the form of that of :func:`hamiltonian_cycle`.
     """
@@ -110,8 +114,9 @@ def hamiltonian_path(graph: Graph) -> tuple[list[int] | None, int]:
 
 
 def canonical_graph(graph: Graph) -> bytes:
-    """Return the same bytes for graphs that differ only
-    by the names of their vertices, and for no others.
+    """Return the same bytes for graphs that differ only by the names of their vertices.
+
+    Other graphs have other bytes.
 
     Vertices are distinguished by their neighbours' kinds until that ends; among those that are
     still alike, each is tried as the first (McKay 1981, without its shortcuts for symmetric
@@ -120,7 +125,7 @@ def canonical_graph(graph: Graph) -> bytes:
     count = len(graph)
     around = [list(members(bits)) for bits in graph]
 
-    def refined(kinds: list[int]) -> list[int]:
+    def refine(kinds: list[int]) -> list[int]:
         while True:
             looks = [(kinds[v], tuple(sorted([kinds[w] for w in around[v]]))) for v in range(count)]
             ranks = {look: rank for rank, look in enumerate(sorted(set(looks)))}
@@ -130,7 +135,7 @@ def canonical_graph(graph: Graph) -> bytes:
             kinds = new
 
     def smallest_rows(kinds: list[int]) -> list[int]:
-        kinds = refined(kinds)
+        kinds = refine(kinds)
         alike = next((kind for kind in sorted(set(kinds)) if kinds.count(kind) > 1), None)
         if alike is None:
             rank_of = {

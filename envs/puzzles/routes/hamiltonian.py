@@ -51,7 +51,7 @@ from .graph import (
     hamiltonian_path,
     members,
     random_graph,
-    reachable,
+    reachable_vertices,
     swap_edges,
 )
 
@@ -93,26 +93,24 @@ class HamiltonianPuzzle(Puzzle[Instance]):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a graph with or without a solution, whichever is due for this seed."""
-        return self._of_kind(dice, solvable=dice.share(2) == 1)
+        return self._instance_of_kind(dice, solvable=dice.share(2) == 1)
 
-    def _of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
+    def _instance_of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
         while True:
             graph = random_graph(dice, self.count, self.edges)
-            if self._plausible(graph) and (self.search(graph)[0] is not None) == solvable:
+            if self._is_plausible(graph) and (self.search(graph)[0] is not None) == solvable:
                 return Instance(np.array(graph, np.int32), np.int8(solvable))
 
-    def _plausible(self, graph: Sequence[int]) -> bool:
+    def _is_plausible(self, graph: Sequence[int]) -> bool:
         """Return whether degrees allow a solution, and the graph is connected."""
         degrees = [bits.bit_count() for bits in graph]
         if min(degrees) == 0 or degrees.count(1) > (0 if self.closed else 2):
             return False
         everything = 2**self.count - 1
-        return reachable(graph, 1, everything) == everything
+        return reachable_vertices(graph, 1, everything) == everything
 
     def search(self, graph: Sequence[int]) -> tuple[list[int] | None, int]:
-        """Return a solution, if there is one,
-        and the number of vertices that the search entered.
-        """
+        """Return a solution, or None, and the number of vertices that the search entered."""
         return (hamiltonian_cycle if self.closed else hamiltonian_path)(graph)
 
     def canonical(self, instance: Instance) -> bytes:
@@ -164,8 +162,9 @@ class HamiltonianPuzzle(Puzzle[Instance]):
         return (NONE,)
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Check that every vertex is visited once and every step is an edge;
-        for ``none``, ask the search.
+        """Check that every vertex is visited once and every step is an edge.
+
+        For ``none``, ask the search.
         """
         graph, n = instance.neighbours.tolist(), self.count
         if answer == NONE:
@@ -187,7 +186,7 @@ class HamiltonianPuzzle(Puzzle[Instance]):
     def solve(self, instance: Instance) -> str:
         """Search with :meth:`search`."""
         path = self.search(instance.neighbours.tolist())[0]
-        return NONE if path is None else self.written(path)
+        return NONE if path is None else self.write_answer(path)
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the vertices of the solution, which are the actions."""
@@ -199,11 +198,12 @@ class HamiltonianPuzzle(Puzzle[Instance]):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Answer ``none`` half of the time, otherwise the vertices in random order."""
-        return NONE if dice.below(2) else self.written(dice.shuffled(range(self.count)))
+        return NONE if dice.below(2) else self.write_answer(dice.shuffled(range(self.count)))
 
     def heuristic(self, instance: Instance) -> str:
-        """Start at a vertex of least degree and go to the neighbour
-        with the fewest unvisited ones (Warnsdorff 1823).
+        """Go from a vertex of least degree to the neighbour with the fewest unvisited ones.
+
+        This is repeated at every vertex (Warnsdorff 1823).
 
         Answer ``none`` if the route ends early or cannot be closed.
         """
@@ -214,14 +214,14 @@ class HamiltonianPuzzle(Puzzle[Instance]):
             path.append(min(members(ahead), key=lambda v: (graph[v] & unvisited).bit_count()))
             unvisited &= ~(1 << path[-1])
         unclosed = self.closed and not graph[path[-1]] >> path[0] & 1
-        return NONE if unvisited or unclosed else self.written(path)
+        return NONE if unvisited or unclosed else self.write_answer(path)
 
     def constants(self) -> Sequence[str]:
         """Return ``none``, and the vertices in order of their numbers."""
-        return [NONE, self.written(range(self.count))]
+        return [NONE, self.write_answer(range(self.count))]
 
     @staticmethod
-    def written(path: Sequence[int]) -> str:
+    def write_answer(path: Sequence[int]) -> str:
         """Write vertices as an answer."""
         return " ".join(str(vertex + 1) for vertex in path)
 
@@ -241,30 +241,33 @@ class HamiltonianCyclePuzzle(HamiltonianPuzzle):
     few: ClassVar[dict[float, float]] = {8: 670}
     closed, density = True, 13
 
-    def _of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
-        """Draw degrees for which both kinds of graphs are found,
-        and return a graph of this kind with them.
+    def _instance_of_kind(self, dice: Dice, *, solvable: bool) -> Instance:
+        """Return a graph of this kind with degrees for which both kinds of graphs are found.
 
         So the degrees of both kinds have the same distribution.
         """
         while True:
             graph = random_graph(dice, self.count, self.edges)
-            if not self._plausible(graph):
+            if not self._is_plausible(graph):
                 continue
             graphs: dict[bool, list[int]] = {}
             for _ in range(_TRIALS):
-                if self._plausible(graph):
+                if self._is_plausible(graph):
                     graphs.setdefault(self.search(graph)[0] is not None, graph)
                     if len(graphs) == 2:
                         return Instance(np.array(graphs[solvable], np.int32), np.int8(solvable))
                 graph = swap_edges(graph, dice)
 
-    def _plausible(self, graph: Sequence[int]) -> bool:
-        """Return whether degrees allow a cycle,
-        no vertex has three neighbours of degree two, and it is connected.
+    def _is_plausible(self, graph: Sequence[int]) -> bool:
+        """Return whether the graph passes quick checks for a cycle.
+
+        Degrees allow a cycle, no vertex has three neighbours of degree two, and the graph is
+        connected.
         """
         narrow = sum(1 << vertex for vertex, bits in enumerate(graph) if bits.bit_count() == 2)
-        return super()._plausible(graph) and all((bits & narrow).bit_count() < 3 for bits in graph)
+        return super()._is_plausible(graph) and all(
+            (bits & narrow).bit_count() < 3 for bits in graph
+        )
 
 
 class SolvablePathPuzzle(HamiltonianPathPuzzle):
@@ -275,7 +278,7 @@ class SolvablePathPuzzle(HamiltonianPathPuzzle):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a graph with a path."""
-        return self._of_kind(dice, solvable=True)
+        return self._instance_of_kind(dice, solvable=True)
 
 
 class SolvableCyclePuzzle(HamiltonianCyclePuzzle):
@@ -286,7 +289,7 @@ class SolvableCyclePuzzle(HamiltonianCyclePuzzle):
 
     def compose(self, dice: Dice) -> Instance | None:
         """Draw a graph with a cycle."""
-        return self._of_kind(dice, solvable=True)
+        return self._instance_of_kind(dice, solvable=True)
 
 
 class PathState(NamedTuple):
@@ -331,14 +334,15 @@ class HamiltonianPath(PuzzleTask[PathState]):
         self, state: PathState, action: jax.Array, key: jax.Array, params: Params
     ) -> PathState:
         """Visit a vertex."""
-        here = self._vertices == action
+        is_entered = self._vertices == action
         unvisited = state.unvisited & ~(np.int32(1) << action.astype(np.int32))
         return PathState(
             path=jnp.where(self._vertices == state.visited, action.astype(jnp.int8), state.path),
             unvisited=unvisited,
             visited=state.visited + 1,
             last=action.astype(jnp.int32),
-            ahead=jnp.where(here, params.instance.neighbours, 0).sum(dtype=jnp.int32) & unvisited,
+            ahead=jnp.where(is_entered, params.instance.neighbours, 0).sum(dtype=jnp.int32)
+            & unvisited,
         )
 
     def observation(self, state: PathState, key: jax.Array, params: Params) -> jax.Array:
@@ -382,9 +386,9 @@ class HamiltonianPath(PuzzleTask[PathState]):
         params: Params,
     ) -> jax.Array:
         """Return a share for each vertex, plus 1 for a solution."""
-        more = next_state.visited - state.visited
-        solved_now = (more > 0) & self._solved(next_state, params)
-        return more.astype(self.dtype) / self.count + solved_now.astype(self.dtype)
+        new_visits = next_state.visited - state.visited
+        solved_now = (new_visits > 0) & self._is_solved(next_state, params)
+        return new_visits.astype(self.dtype) / self.count + solved_now.astype(self.dtype)
 
     def terminal(self, state: PathState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether there is nowhere to go."""
@@ -393,15 +397,16 @@ class HamiltonianPath(PuzzleTask[PathState]):
     def info(self, state: PathState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: every vertex is visited (and the cycle can be closed)."""
         visited = state.visited.astype(self.dtype) / self.count
-        return {"success": self._solved(state, params), "visited": visited}
+        return {"success": self._is_solved(state, params), "visited": visited}
 
     def action_mask(self, state: PathState, params: Params) -> jax.Array:
-        """Return the unvisited neighbours of the last vertex;
-        at first all vertices, bool ``(n,)``.
+        """Return the unvisited neighbours of the last vertex, bool ``(n,)``.
+
+        At first these are all vertices.
         """
         return (state.ahead >> self._vertices) & 1 == 1
 
-    def _solved(self, state: PathState, params: Params) -> jax.Array:
+    def _is_solved(self, state: PathState, params: Params) -> jax.Array:
         complete = state.unvisited == 0
         if not self.puzzle.closed:
             return complete
@@ -414,7 +419,7 @@ class HamiltonianPath(PuzzleTask[PathState]):
 
     def describe(self, state: PathState, params: Params) -> str:
         """Show the rules, the graph and the path."""
-        path = self.puzzle.written(self._path(state)) or "none"
+        path = self.puzzle.write_answer(self._path(state)) or "none"
         return (
             f"{self.puzzle.rules()}\n\n{self.puzzle.describe_graph(params.instance)}\nVisited so "
             f"far, in order: {path}"
@@ -468,7 +473,7 @@ class HamiltonianPath(PuzzleTask[PathState]):
         for vertex, bits in enumerate(params.instance.neighbours.tolist()):
             for neighbour in members(bits):
                 pen.line((*points[vertex], *points[neighbour]), LINE, 2)
-        closing = path[:1] if self.puzzle.closed and bool(self._solved(state, params)) else []
+        closing = path[:1] if self.puzzle.closed and bool(self._is_solved(state, params)) else []
         route = path + closing
         for vertex, neighbour in pairwise(route):
             pen.line((*points[vertex], *points[neighbour]), FILLED, 4)

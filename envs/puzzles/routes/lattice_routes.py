@@ -98,8 +98,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         self._symmetries = [
             (np.argsort(order).tolist(), self._turned_roads(order)) for order in symmetries
         ]
-        """New number of each place, and the indices from
-        which the turned map takes its roads, for each symmetry.
+        """New number of each place, and the roads of the turned map, for each symmetry.
+
+        The roads are given by the indices from which the turned map takes them.
         """
 
     def _neighbours(self, place: int) -> list[int | None]:
@@ -122,8 +123,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return exits
 
     def _road(self, place: int, neighbour: int) -> int:
-        """Return the index of the road between neighbours:
-        first all roads to the right, then all roads down.
+        """Return the index of the road between neighbours.
+
+        All roads to the right come first, then all roads down.
         """
         first = min(place, neighbour)
         is_vertical = abs(place - neighbour) != 1
@@ -146,8 +148,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return np.array(roads)
 
     def random_maps(self, dice: Dice) -> Iterator[tuple[Roads, list[int]]]:
-        """Yield a random map and goal with one start after another,
-        in random order, and all distances to the goal.
+        """Yield a random map and goal with one start after another, and all distances to the goal.
+
+        The starts are in random order.
         """
         lengths = self._spanning_tree(dice)
         for road in self._roads:
@@ -211,8 +214,9 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         return distances
 
     def canonical(self, instance: AnyInstance) -> bytes:
-        """Return the least of the eight rotations and reflections
-        of the map, start and goal with it.
+        """Return the least of the eight rotations and reflections of the map.
+
+        Start and goal turn with it.
         """
         roads: Any = instance
         start, goal = self.start(instance), self.goal(instance)
@@ -230,7 +234,7 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
         """Return a place."""
         return int(instance.goal)  # type: ignore[attr-defined]
 
-    def after(self, instance: AnyInstance, position: int, move: int) -> int | None:
+    def position_after(self, instance: AnyInstance, position: int, move: int) -> int | None:
         """Follow a road; return None if there is none."""
         neighbour = self._beside[position][move]
         return (
@@ -251,7 +255,7 @@ class RoutePuzzle(MovesPuzzle[AnyInstance, int]):
                 )
         return 0
 
-    def apart(self, instance: AnyInstance, position: int) -> int:
+    def estimated_distance(self, instance: AnyInstance, position: int) -> int:
         """Count the rows and columns to the goal."""
         row, column = divmod(position, self.side)
         to_row, to_column = divmod(self.goal(instance), self.side)
@@ -302,7 +306,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         self.observation_space = self.box([0.0] * (4 * self.places + 4) + [-1.0, -1.0], 1.0)
         self.reward_space = self.box(-1.0 - PRICE * self.puzzle.longest, 2.0)
 
-    def beyond(self, place: jax.Array, action: jax.Array) -> jax.Array:
+    def place_beyond(self, place: jax.Array, action: jax.Array) -> jax.Array:
         """Return the place that the road in a direction leads to."""
         side = self.puzzle.side
         return place + jnp.select(
@@ -311,13 +315,13 @@ class RouteTask(PuzzleTask[State], Generic[State]):
 
     def distance_left(self, place: jax.Array, params: Params) -> jax.Array:
         """Return the remaining distance to the goal, int32. Its decrease is rewarded."""
-        return self._apart(place, params)
+        return self._grid_distance(place, params)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the map, the player's place, and the view from there."""
         roads, side = params.instance, self.puzzle.side
         every = np.arange(self.places)
-        here, goal = every == state.place, every == roads.goal
+        is_place, goal = every == state.place, every == roads.goal
         target = roads.goal.astype(jnp.int32)
         lengths = jnp.concatenate([roads.right, roads.down]) / self.puzzle.longest
         exits = self._exits(state, params) / self.puzzle.longest
@@ -328,7 +332,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         return jnp.concatenate(
             [
                 lengths,
-                here.astype(self.dtype),
+                is_place.astype(self.dtype),
                 goal.astype(self.dtype),
                 exits,
                 offset.astype(self.dtype),
@@ -378,17 +382,18 @@ class RouteTask(PuzzleTask[State], Generic[State]):
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return progress, plus 1 on arrival,
-        minus the price of the road (of a shortest one if none is taken).
+        """Return progress, plus 1 on arrival, minus the price of the road.
+
+        If no road is taken, the price is that of a shortest one.
         """
-        before = self.distance_left(state.place, params)
-        after = self.distance_left(next_state.place, params)
+        distance = self.distance_left(state.place, params)
+        next_distance = self.distance_left(next_state.place, params)
         first = self.distance_left(params.instance.start.astype(jnp.int32), params)
         roads = self._exits(state, params)
         road = jnp.maximum(jnp.where(np.arange(4) == action, roads, 0).sum(), 1)
         price = PRICE * road.astype(self.dtype) / params.instance.shortest.astype(self.dtype)
-        progress = (before - after).astype(self.dtype) / first.astype(self.dtype)
-        return progress + ((after == 0) & (before > 0)).astype(self.dtype) - price
+        progress = (distance - next_distance).astype(self.dtype) / first.astype(self.dtype)
+        return progress + ((next_distance == 0) & (distance > 0)).astype(self.dtype) - price
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return whether one is at the goal."""
@@ -398,7 +403,7 @@ class RouteTask(PuzzleTask[State], Generic[State]):
         """Report ``success``: the player is at the goal."""
         return {
             "success": state.place == params.instance.goal,
-            "apart": self._apart(state.place, params),
+            "apart": self._grid_distance(state.place, params),
         }
 
     def action_mask(self, state: State, params: Params) -> jax.Array:
@@ -407,18 +412,19 @@ class RouteTask(PuzzleTask[State], Generic[State]):
 
     def _exits(self, state: State, params: Params) -> jax.Array:
         """Return the lengths of the roads from here, int32 ``(4,)``; 0 for none."""
-        return self.around(params.instance.right, params.instance.down, state.place)
+        return self.roads_around(params.instance.right, params.instance.down, state.place)
 
-    def around(self, right: jax.Array, down: jax.Array, place: jax.Array) -> jax.Array:
-        """Return the numbers of the four roads at one place,
-        int32, given those of all roads to the right and down.
+    def roads_around(self, right: jax.Array, down: jax.Array, place: jax.Array) -> jax.Array:
+        """Return the numbers of the four roads at one place, int32.
+
+        ``right`` and ``down`` are those of all roads.
         """
         # Indices below 0 count from the end: from the last row no road leads down, and none to the
         # right from its end.
         roads = down[place - self.puzzle.side], down[place], right[place - 1], right[place]
         return jnp.stack(roads).astype(jnp.int32)
 
-    def _apart(self, place: jax.Array, params: Params) -> jax.Array:
+    def _grid_distance(self, place: jax.Array, params: Params) -> jax.Array:
         side, goal = self.puzzle.side, params.instance.goal.astype(jnp.int32)
         return jnp.abs(place // side - goal // side) + jnp.abs(place % side - goal % side)
 

@@ -91,8 +91,9 @@ class MazePuzzle(RoutePuzzle[Instance]):
         return self.write_map(walls, {self.start(instance): "S", self.goal(instance): "G"})
 
     def write_map(self, passages: bytes, names: dict[int, str]) -> str:
-        """Return a map with names of rooms, then the passages right and down:
-        0 for a wall, 1 for none, then marks.
+        """Return a map with names of rooms and the passages.
+
+        ``passages`` are those to the right, then those down: 0 for a wall, 1 for none, then marks.
         """
         side, lines = self.side, ["+" + "---+" * self.side]
         right, down = passages[: self.places], passages[self.places :]
@@ -158,12 +159,14 @@ class Maze(RouteTask[MazeState]):
         marks = jnp.where(
             np.arange(2 * self.places) == passage, jnp.minimum(state.marks + 1, MARKS), state.marks
         )
-        return MazeState(self.beyond(place, action), marks)
+        return MazeState(self.place_beyond(place, action), marks)
 
     def observation(self, state: MazeState, key: jax.Array, params: Params) -> jax.Array:
         """Return the maze, the player's room, the view from there, and the marks."""
         lattice_view = super().observation(state, key, params)
-        from_here = self.around(state.marks[: self.places], state.marks[self.places :], state.place)
+        from_here = self.roads_around(
+            state.marks[: self.places], state.marks[self.places :], state.place
+        )
         marks = jnp.concatenate([state.marks, from_here]).astype(self.dtype)
         return jnp.concatenate([lattice_view, marks / MARKS])
 
@@ -202,8 +205,9 @@ class Maze(RouteTask[MazeState]):
         )
 
     def draw(self, state: MazeState, params: Params) -> np.ndarray:
-        """Draw the map: goal green, player's room a blue dot,
-        marked passages grey, dark from the second time on.
+        """Draw the map with the goal green and the player's room as a blue dot.
+
+        Marked passages are grey, and dark from the second time on.
         """
         side, maze = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)

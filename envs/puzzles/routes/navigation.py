@@ -21,7 +21,7 @@ from rlbench_suite.puzzle.puzzle import Example, Malformed, Verdict, wrong
 
 from ..shared.board import FILLED, INK, Board
 from ..shared.puzzle_task import Params
-from ..shared.shortest_moves import MAX_MOVES, rated
+from ..shared.shortest_moves import MAX_MOVES, rate_answer
 from .lattice_routes import DOWN, RIGHT, RoutePuzzle, RouteTask
 
 WAYS = ("north", "south", "west", "east")
@@ -144,15 +144,15 @@ class NavigationPuzzle(RoutePuzzle[Instance]):
             if not (road := self.length(instance, place, next_place)):
                 return wrong(f"no road leads to {name} from the place before it")
             length += road
-        return rated(length, int(instance.shortest), "km")
+        return rate_answer(length, int(instance.shortest), "km")
 
-    def written(self, instance: Instance, moves: Sequence[int]) -> str:
+    def write_answer(self, instance: Instance, moves: Sequence[int]) -> str:
         """Return the places that moves pass."""
         names = self.place_names(instance)
         place = self.start(instance)
         words = [names[place]]
         for move in moves:
-            following = self.after(instance, place, move)
+            following = self.position_after(instance, place, move)
             assert following is not None, "these moves follow roads"
             place = following
             words.append(names[place])
@@ -190,7 +190,7 @@ class Navigation(RouteTask[TravelState]):
     ) -> TravelState:
         """Go along the road."""
         road = self._exits(state, params)[action]
-        return TravelState(self.beyond(state.place, action), state.travelled + road)
+        return TravelState(self.place_beyond(state.place, action), state.travelled + road)
 
     def info(self, state: TravelState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the player is at the goal, by a shortest route."""
@@ -201,15 +201,16 @@ class Navigation(RouteTask[TravelState]):
     def describe(self, state: TravelState, params: Params) -> str:
         """Show the roads, the goal and the player's place."""
         names = self.puzzle.place_names(params.instance)
-        here, goal = names[int(state.place)], names[int(params.instance.goal)]
+        place_name, goal = names[int(state.place)], names[int(params.instance.goal)]
         return (
-            f"{self.puzzle.road_sentences(params.instance)}\n\nYou are in {here} and want to get "
-            f"to {goal}."
+            f"{self.puzzle.road_sentences(params.instance)}\n\n"
+            f"You are in {place_name} and want to get to {goal}."
         )
 
     def draw(self, state: TravelState, params: Params) -> np.ndarray:
-        """Draw places as dots and roads as lines with their lengths;
-        the goal is green, the player's place blue.
+        """Draw places as dots and roads as lines with their lengths.
+
+        The goal is green, and the player's place blue.
         """
         side, roads = self.puzzle.side, params.instance
         board = Board(side, side, self.picture_shape)
@@ -231,12 +232,11 @@ class Navigation(RouteTask[TravelState]):
         for place in range(self.places):
             x0, y0, x1, y1 = board.box(*divmod(place, side))
             inset = 2 * board.side // 5
-            colour = (
-                FILLED
-                if place == int(state.place)
-                else "#009e73"
-                if place == int(roads.goal)
-                else INK
-            )
+            if place == int(state.place):
+                colour = FILLED
+            elif place == int(roads.goal):
+                colour = "#009e73"
+            else:
+                colour = INK
             board.pen.ellipse((x0 + inset, y0 + inset, x1 - inset, y1 - inset), fill=colour)
         return board.picture()

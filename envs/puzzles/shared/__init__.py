@@ -1,3 +1,4 @@
-"""Parts that puzzles of several kinds share: contracts,
-readers of answers, boards, canonical forms.
+"""Parts that several kinds of puzzles share.
+
+They are contracts, readers of answers, boards, and canonical forms.
 """

@@ -31,8 +31,9 @@ class Board:
         self._font = ImageFont.load_default(self.side * 0.6)
 
     def box(self, row: int, column: int) -> tuple[int, int, int, int]:
-        """Return the corners of a cell in pixels;
-        rows and columns outside the board lie in the margin.
+        """Return the corners of a cell in pixels.
+
+        Rows and columns outside the board lie in the margin.
         """
         x, y = self.left + column * self.side, self.top + row * self.side
         return x, y, x + self.side, y + self.side

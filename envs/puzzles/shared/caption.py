@@ -10,12 +10,16 @@ from PIL import Image, ImageDraw, ImageFont
 
 from .board import INK, PAPER
 
-_LARGEST, _SMALLEST = 16, 8
+_MAX_LETTER_SIZE = 16
+"""Largest size of letters, in pixels."""
+_MIN_LETTER_SIZE = 8
+"""Smallest size of letters, in pixels."""
 
 
-def with_caption(picture: np.ndarray, text: str, shape: tuple[int, int, int]) -> np.ndarray:
-    """Return a picture with text at its right,
-    in letters as large as have room, uint8 of ``shape``.
+def add_caption(picture: np.ndarray, text: str, shape: tuple[int, int, int]) -> np.ndarray:
+    """Return a picture with text at its right, uint8 of ``shape``.
+
+    The letters are as large as have room.
 
     Args:
         picture: uint8 ``(height, width, 3)``, no larger than ``shape``.
@@ -25,7 +29,7 @@ def with_caption(picture: np.ndarray, text: str, shape: tuple[int, int, int]) ->
     height, width, _ = shape
     image = Image.new("RGB", (width, height), PAPER)
     image.paste(Image.fromarray(picture), (0, (height - picture.shape[0]) // 2))
-    size, wrapped = _fitted(text, height - 16, width - picture.shape[1] - 16)
+    size, wrapped = _fit_text(text, height - 16, width - picture.shape[1] - 16)
     font = ImageFont.load_default(size)
     ImageDraw.Draw(image).multiline_text(
         (picture.shape[1] + 8, 8), wrapped, INK, font, spacing=size * 0.3
@@ -34,9 +38,9 @@ def with_caption(picture: np.ndarray, text: str, shape: tuple[int, int, int]) ->
 
 
 @cache
-def _fitted(text: str, height: int, width: int) -> tuple[float, str]:
+def _fit_text(text: str, height: int, width: int) -> tuple[float, str]:
     """Return the size of the letters, and the text in lines of that width."""
-    for size in range(_LARGEST, _SMALLEST - 1, -1):
+    for size in range(_MAX_LETTER_SIZE, _MIN_LETTER_SIZE - 1, -1):
         across = int(width / (size * 0.53))  # a letter is about half as wide as high
         lines = [
             wrapped_line

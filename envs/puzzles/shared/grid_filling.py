@@ -1,5 +1,4 @@
-"""Puzzles in which a grid with some given cells is filled in,
-one symbol into each of the other cells.
+"""Puzzles in which a grid with some given cells is filled in, one symbol a cell.
 
 One-shot, the answer is the whole grid. Interactively, one cell is filled a step:
 
@@ -94,7 +93,7 @@ class GridPuzzle(Puzzle[Instance]):
         """State the rules in words, and the meanings of the symbols."""
 
     @abc.abstractmethod
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the rule that a full grid breaks, in words; empty if none.
 
         Givens were checked before.
@@ -111,7 +110,7 @@ class GridPuzzle(Puzzle[Instance]):
     def question(self, instance: Instance) -> str:
         """State the rules, the clues and the grid."""
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
-        grid = self.written(self.as_rows(givens)) if any(givens) else self._blank
+        grid = self.write_answer(self.as_rows(givens)) if any(givens) else self._blank
         paragraphs = (self.rules(), self.clues(instance), grid, self._task)
         return "\n\n".join([paragraph for paragraph in paragraphs if paragraph]) + (
             ", the given symbols unchanged." if any(givens) else "."
@@ -120,7 +119,7 @@ class GridPuzzle(Puzzle[Instance]):
     @cached_property
     def _blank(self) -> str:
         """A grid without givens."""
-        return self.written(self.as_rows(bytes(self.rows * self.columns)))
+        return self.write_answer(self.as_rows(bytes(self.rows * self.columns)))
 
     @cached_property
     def _task(self) -> str:
@@ -147,22 +146,23 @@ class GridPuzzle(Puzzle[Instance]):
         rows, columns = 2, 3
         cells = [1 + cell % self.fillable for cell in range(rows * columns)]
         lead = f"For example, the answer for a grid of {rows} lines of {columns} symbols could be:"
-        return [Example(lead, self.written([cells[:columns], cells[columns:]]))]
+        return [Example(lead, self.write_answer([cells[:columns], cells[columns:]]))]
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
         """Check the format, then the givens, then the rules."""
         cells = self.read(answer)
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
-        if not self._keeps_clues(givens, cells) and (reason := self._changed(givens, cells)):
+        if not self._keeps_clues(givens, cells) and (reason := self._changed_given(givens, cells)):
             return wrong(reason)
-        if self.sound(instance, cells):
+        if self.is_sound(instance, cells):
             return RIGHT
-        reason = self.broken(instance, self.as_rows(cells))
+        reason = self.broken_rule(instance, self.as_rows(cells))
         return wrong(reason) if reason else RIGHT
 
-    def sound(self, instance: Instance, cells: bytes) -> bool:
-        """Return whether a quick check shows that a full grid,
-        cells in reading order, breaks no rule. If not, :meth:`broken` decides.
+    def is_sound(self, instance: Instance, cells: bytes) -> bool:
+        """Return whether a quick check shows that a full grid breaks no rule.
+
+        Cells are in reading order. If not, :meth:`broken_rule` decides.
         """
         return False
 
@@ -189,12 +189,13 @@ class GridPuzzle(Puzzle[Instance]):
         return "".join(self.symbols)
 
     def _keeps_clues(self, givens: bytes, cells: bytes) -> bool:
-        """Return whether a quick check shows that givens are kept
-        and other cells hold fillable symbols.
+        """Return whether a quick check shows that givens are kept and other cells are filled.
+
+        Other cells must hold fillable symbols.
         """
         return self.fillable == len(self.symbols) and _agree(givens, cells)
 
-    def _changed(self, givens: bytes, cells: bytes) -> str:
+    def _changed_given(self, givens: bytes, cells: bytes) -> str:
         """Name the first given that was not kept, in words; empty if all were kept.
 
         Raises:
@@ -210,7 +211,7 @@ class GridPuzzle(Puzzle[Instance]):
 
     def solve(self, instance: Instance) -> str:
         """Return the grid of :meth:`solution`."""
-        return self.written(self.solution(instance))
+        return self.write_answer(self.solution(instance))
 
     def plan(self, instance: Instance) -> list[int]:
         """Fill in :meth:`solution` in reading order."""
@@ -221,7 +222,7 @@ class GridPuzzle(Puzzle[Instance]):
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Keep the givens and fill everything else at random."""
         fixed = self.clue_rows(instance)
-        return self.written(
+        return self.write_answer(
             [[value or 1 + dice.below(self.fillable) for value in row] for row in fixed]
         )
 
@@ -231,8 +232,9 @@ class GridPuzzle(Puzzle[Instance]):
         return ["\n".join([line.rstrip()] * self.rows) for line in lines]
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
-        """Return the share of the cells to fill that agree
-        with the solution, or 0 if a given was changed.
+        """Return the share of the cells to fill that agree with the solution.
+
+        It is 0 if a given was changed.
         """
         givens: bytes = instance.givens.tobytes()  # type: ignore[attr-defined]
         cells, solution = self.read(answer), self.read(best)
@@ -259,7 +261,7 @@ class GridPuzzle(Puzzle[Instance]):
             for at in range(0, self.rows * self.columns, self.columns)
         ]
 
-    def written(self, grid: Grid) -> str:
+    def write_answer(self, grid: Grid) -> str:
         """Return a grid in the format of an answer, with ``_`` for empty cells."""
         symbol_of = (EMPTY, *self.symbols).__getitem__
         return "\n".join([" ".join(map(symbol_of, row)) for row in grid])
@@ -281,18 +283,19 @@ class GridState(NamedTuple):
     """int32: number of cells that were empty at first."""
 
 
-def either(first: jax.Array, second: jax.Array) -> jax.Array:
-    """Return which of two symbols each cell allows,
-    bool ``(cells, 2)``, given one array for each symbol.
+def two_symbol_mask(first: jax.Array, second: jax.Array) -> jax.Array:
+    """Return which of two symbols each cell allows, bool ``(cells, 2)``.
+
+    There is one argument for each symbol.
     """
 
-    def alternating(first: jax.Array, second: jax.Array) -> jax.Array:
+    def alternate(first: jax.Array, second: jax.Array) -> jax.Array:
         # This does not use ``stack``, for which XLA would check for every entry which of the two it
         # comes from.
         return jnp.where(np.arange(2) == 0, first[:, None], second[:, None])
 
     # This is a call, so that each of the two is computed only once and only for its own entries.
-    return computed_once(alternating)(first.reshape(-1), second.reshape(-1))
+    return computed_once(alternate)(first.reshape(-1), second.reshape(-1))
 
 
 def rows_as_bits(values: jax.Array, columns: int, bits: int) -> list[jax.Array]:
@@ -329,7 +332,8 @@ def at_least(numbers: Sequence[jax.Array], thresholds: Sequence[jax.Array]) -> j
 class FillTask(PuzzleTask[GridState]):
     """The interactive form.
 
-    Subclasses define :meth:`mask`, :meth:`solved`, and :meth:`facts` if clues lie outside the grid.
+    Subclasses define :meth:`mask`, :meth:`is_solved`, and :meth:`facts` if clues lie outside the
+    grid.
     """
 
     puzzle: GridPuzzle[Any]
@@ -349,12 +353,13 @@ class FillTask(PuzzleTask[GridState]):
 
     @abc.abstractmethod
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
-        """Return the symbols allowed in each empty cell,
-        as far as the other cells show: bool ``(cells * fillable,)``.
+        """Return the symbols allowed in each empty cell, bool ``(cells * fillable,)``.
+
+        They are those that the other cells do not rule out.
         """
 
     @abc.abstractmethod
-    def solved(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def is_solved(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return whether a full grid keeps every rule: bool."""
 
     @property
@@ -442,19 +447,20 @@ class FillTask(PuzzleTask[GridState]):
         return {"success": self._success(state, params), "filled": filled}
 
     def action_mask(self, state: GridState, params: Params) -> jax.Array:
-        """Return the symbols that break no visible rule in each empty cell,
-        bool ``(cells * fillable,)``.
+        """Return the symbols that break no visible rule in each empty cell.
+
+        They are bool ``(cells * fillable,)``.
         """
         return computed_once(self.mask)(state.cells, params.instance)
 
     def _success(self, state: GridState, params: Params) -> jax.Array:
-        return (state.empty == 0) & self.solved(state.cells, params.instance)
+        return (state.empty == 0) & self.is_solved(state.cells, params.instance)
 
     # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: GridState, params: Params) -> str:
         """Show the rules, the clues and the grid as it is."""
-        grid = self.puzzle.written(self.puzzle.as_rows(np.asarray(state.cells).tolist()))
+        grid = self.puzzle.write_answer(self.puzzle.as_rows(np.asarray(state.cells).tolist()))
         paragraphs = (self.puzzle.rules(), self.puzzle.clues(params.instance), grid)
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
@@ -529,7 +535,7 @@ class CellFillTask(FillTask):
     """A puzzle that gives the allowed symbols of every cell, filled or not."""
 
     @abc.abstractmethod
-    def allowed(self, cells: jax.Array, instance: Any) -> jax.Array:
+    def allowed_symbols(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Return the symbols that the other cells allow in each cell: bool ``(cells, fillable)``.
 
         Filled cells may have any values.
@@ -537,4 +543,4 @@ class CellFillTask(FillTask):
 
     def mask(self, cells: jax.Array, instance: Any) -> jax.Array:
         """Allow what fits, in empty cells."""
-        return ((cells == 0)[:, None] & self.allowed(cells, instance)).reshape(-1)
+        return ((cells == 0)[:, None] & self.allowed_symbols(cells, instance)).reshape(-1)

@@ -51,8 +51,9 @@ class Group(Generic[Element]):
         """Number of each element, in the order of their distances."""
         self.elements = [unit]
         self.away = [0]
-        """Number of steps from each element to the unit,
-        or back, because generators come with their inverses.
+        """Number of steps from each element to the unit, or back.
+
+        Both numbers are equal because generators come with their inverses.
         """
         self.following: list[list[int]] = []
         """Product of each element with each generator."""
@@ -142,10 +143,10 @@ class UndoTask(PuzzleTask[GroupState]):
         params: Params,
     ) -> jax.Array:
         """Return progress, plus 1 at the unit, minus the price of a step."""
-        before, after = self._needed(state), self._needed(next_state)
-        arrived = ((before > 0) & (after == 0)).astype(self.dtype)
-        at_first = self._needed(self.initial(key, params)).astype(self.dtype)
-        return ((before - after).astype(self.dtype) - 0.5) / at_first + arrived
+        steps_needed, next_steps_needed = self._steps_needed(state), self._steps_needed(next_state)
+        arrived = ((steps_needed > 0) & (next_steps_needed == 0)).astype(self.dtype)
+        at_first = self._steps_needed(self.initial(key, params)).astype(self.dtype)
+        return ((steps_needed - next_steps_needed).astype(self.dtype) - 0.5) / at_first + arrived
 
     def terminal(self, state: GroupState, key: jax.Array, params: Params) -> jax.Array:
         """Return whether the unit is reached."""
@@ -153,9 +154,9 @@ class UndoTask(PuzzleTask[GroupState]):
 
     def info(self, state: GroupState, params: Params) -> dict[str, jax.Array]:
         """Report ``success``: the unit is reached."""
-        return {"success": state.element == 0, "away": self._needed(state)}
+        return {"success": state.element == 0, "away": self._steps_needed(state)}
 
-    def _needed(self, state: GroupState) -> jax.Array:
+    def _steps_needed(self, state: GroupState) -> jax.Array:
         return jnp.asarray(self._away)[state.element]
 
     def how_to_act(self) -> str:

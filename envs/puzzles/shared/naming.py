@@ -1,5 +1,6 @@
-"""Canonical names for the things of a puzzle whose names do not matter,
-such as people or predicates.
+"""Canonical names for the things of a puzzle whose names do not matter.
+
+Such things are people or predicates, for example.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _search(
     forms = []
     for item, colour in enumerate(colours):
         if colour == shared:
-            apart = [2 * old_colour + 1 for old_colour in colours]
-            apart[item] -= 1
-            forms.append(_search(apart, look, form))
+            new_colours = [2 * old_colour + 1 for old_colour in colours]
+            new_colours[item] -= 1
+            forms.append(_search(new_colours, look, form))
     return min(forms)

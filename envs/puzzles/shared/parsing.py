@@ -28,7 +28,7 @@ def integer(text: str, low: int, high: int, what: str = "number") -> int:
     except ValueError:
         number = None
     if number is None or not low <= number <= high:
-        raise Malformed(f"expected a {what} from {low} to {high}, got {_short(text)}")
+        raise Malformed(f"expected a {what} from {low} to {high}, got {_shorten(text)}")
     return number
 
 
@@ -61,7 +61,7 @@ def word(text: str, allowed: Sequence[str]) -> int:
     """
     words = tuple(allowed)  # in a string, every substring would be found
     if text not in words:
-        raise Malformed(f"expected one of {', '.join(words)}, got {_short(text)}")
+        raise Malformed(f"expected one of {', '.join(words)}, got {_shorten(text)}")
     return words.index(text)
 
 
@@ -72,8 +72,9 @@ def grid(text: str, rows: int, columns: int, symbols: str) -> list[list[int]]:
 
 
 def cells(text: str, rows: int, columns: int, symbols: str, first: int = 1) -> bytes:
-    """Read rows on lines of their own, symbols separated by single spaces;
-    return the number of each, row by row.
+    """Return the number of each symbol of a grid, row by row.
+
+    Rows stand on lines of their own, symbols separated by single spaces.
 
     Args:
         text: as written; lines may end with spaces.
@@ -148,24 +149,25 @@ def _symbols(text: str, rows: int, columns: int, symbols: str) -> Iterator[str]:
         if len(line) != 2 * columns - 1 or line[1::2].strip(" "):
             raise Malformed(
                 f"line {number}: expected {columns} symbols separated by single spaces, got "
-                f"{_short(line)}"
+                f"{_shorten(line)}"
             )
         if symbol_text.strip(symbols):  # the rest begins and ends with another symbol
             raise Malformed(
-                f"line {number}: expected symbols among {' '.join(symbols)}, got {_short(line)}"
+                f"line {number}: expected symbols among {' '.join(symbols)}, got {_shorten(line)}"
             )
         yield symbol_text
 
 
 @cache
 def _layout(rows: int, columns: int, symbols: str, first: int) -> tuple[str, bytes]:
-    """Return the separators between the symbols of a grid,
-    and the table that translates symbols to their numbers.
+    """Return the separators between the symbols of a grid, and a table of their numbers.
+
+    The table translates characters to bytes.
     """
     numbers = bytes(max(symbols.find(chr(code)), 0) + first for code in range(256))
     return ((" " * (columns - 1) + "\n") * rows)[:-1], numbers
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return the text, cut where it is long."""
     return repr(text if len(text) <= 20 else text[:17] + "...")

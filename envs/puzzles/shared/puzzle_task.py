@@ -1,5 +1,6 @@
-"""The base of every interactive puzzle: contexts from a bank of instances,
-and the exact solver as its reference.
+"""The base of every interactive puzzle.
+
+Its contexts come from a bank of instances, and its reference player is the exact solver.
 """
 
 from __future__ import annotations

@@ -20,9 +20,10 @@ MAX_MOVES = 1000
 _GREEDY_MOVES = 100
 
 
-def rated(length: float, shortest: float, unit: str) -> Verdict:
-    """Return the verdict on a right answer of this ``length``,
-    if the shortest one has length ``shortest``.
+def rate_answer(length: float, shortest: float, unit: str) -> Verdict:
+    """Return the verdict on a right answer of this ``length``.
+
+    ``shortest`` is the length of the shortest answer.
     """
     if length <= shortest:
         return RIGHT
@@ -45,11 +46,11 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         """Return the position to begin with."""
 
     @abc.abstractmethod
-    def after(self, instance: Instance, position: Position, move: int) -> Position | None:
+    def position_after(self, instance: Instance, position: Position, move: int) -> Position | None:
         """Return the position after a move; None if the move is impossible."""
 
     @abc.abstractmethod
-    def apart(self, instance: Instance, position: Position) -> int:
+    def estimated_distance(self, instance: Instance, position: Position) -> int:
         """Return an estimated distance from the goal; it is 0 only at the goal."""
 
     @abc.abstractmethod
@@ -89,7 +90,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
     def _numbers(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.moves)}
 
-    def written(self, instance: Instance, moves: Sequence[int]) -> str:
+    def write_answer(self, instance: Instance, moves: Sequence[int]) -> str:
         """Write moves as an answer."""
         return " ".join(self.moves[move] for move in moves)
 
@@ -98,16 +99,16 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         position = self.start(instance)
         moves = self.read(answer)
         for number, move in enumerate(moves, 1):
-            if (following := self.after(instance, position, move)) is None:
+            if (following := self.position_after(instance, position, move)) is None:
                 return wrong(f"move {number}, {self.moves[move]}, cannot be made there")
             position = following
-        if self.apart(instance, position):
+        if self.estimated_distance(instance, position):
             return wrong("the moves do not end at the goal")
-        return rated(len(moves), self._length(instance), "moves")
+        return rate_answer(len(moves), self._length(instance), "moves")
 
     def solve(self, instance: Instance) -> str:
         """Return the moves of :meth:`shortest`."""
-        return self.written(instance, self.shortest(instance))
+        return self.write_answer(instance, self.shortest(instance))
 
     def plan(self, instance: Instance) -> list[int]:
         """Return the moves of :meth:`shortest`, which are the actions."""
@@ -125,7 +126,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
         position, last = self.start(instance), None
         walk: list[int] = []
         max_length = len(self.shortest(instance))
-        while len(walk) < max_length and self.apart(instance, position):
+        while len(walk) < max_length and self.estimated_distance(instance, position):
             options = [
                 (move, new_position)
                 for move, new_position in self.options(instance, position)
@@ -134,16 +135,16 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
             move, new_position = dice.choice(options or list(self.options(instance, position)))
             last, position = position, new_position
             walk.append(move)
-        return self.written(instance, walk)
+        return self.write_answer(instance, walk)
 
     def heuristic(self, instance: Instance) -> str:
         """Move to the new position that looks nearest to the goal, again and again."""
         position = self.start(instance)
         visited = {position}
         walk: list[int] = []
-        while len(walk) < _GREEDY_MOVES and self.apart(instance, position):
+        while len(walk) < _GREEDY_MOVES and self.estimated_distance(instance, position):
             options = [
-                (self.apart(instance, p), move, p)
+                (self.estimated_distance(instance, p), move, p)
                 for move, p in self.options(instance, position)
                 if p not in visited
             ]
@@ -152,7 +153,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
             _, move, position = min(options, key=lambda option: option[:2])
             visited.add(position)
             walk.append(move)
-        return self.written(instance, walk)
+        return self.write_answer(instance, walk)
 
     def constants(self) -> Sequence[str]:
         """Return each move alone."""
@@ -161,7 +162,7 @@ class MovesPuzzle(Puzzle[Instance], Generic[Instance, Position]):
     def options(self, instance: Instance, position: Position) -> Iterator[tuple[int, Position]]:
         """Return the possible moves and the positions to which they lead."""
         for move in range(len(self.moves)):
-            if (new_position := self.after(instance, position, move)) is not None:
+            if (new_position := self.position_after(instance, position, move)) is not None:
                 yield move, new_position
 
     @staticmethod

@@ -10,8 +10,9 @@ import numpy as np
 
 @cache
 def square_symmetries(side: int) -> tuple[tuple[int, ...], ...]:
-    """Return the eight rotations and reflections of a square board:
-    for each cell, the cell that goes there.
+    """Return the eight rotations and reflections of a square board.
+
+    Each holds, for each cell, the cell that goes there.
     """
     board = np.arange(side * side).reshape(side, side)
     turned = [np.rot90(board, k) for k in range(4)]
@@ -28,7 +29,7 @@ def square_forms(cells: bytes, side: int) -> list[bytes]:
     return forms
 
 
-def renamed(form: bytes) -> bytes:
+def rename_values(form: bytes) -> bytes:
     """Rename values other than 0 to 1, 2, ... in order of first occurrence."""
     names = dict.fromkeys(form)
     names.pop(0, None)
@@ -38,9 +39,9 @@ def renamed(form: bytes) -> bytes:
 _NUMBERS = bytes(range(1, 256))
 
 
-def relabelled(values: Iterable[int]) -> list[int]:
+def relabel_values(values: Iterable[int]) -> list[int]:
     """Rename any values from 0 to 255 in the same way."""
-    return list(renamed(bytes(values)))
+    return list(rename_values(bytes(values)))
 
 
 def smallest_form(forms: Iterable[Sequence[int]]) -> bytes:

@@ -74,8 +74,9 @@ class WritingTask(PuzzleTask[WritingState]):
 
     @abc.abstractmethod
     def flags(self, written: jax.Array, instance: Any) -> Sequence[jax.Array]:
-        """Return the flags observed after this many tokens:
-        arrays of any shapes with entries 0 and 1.
+        """Return the flags that are observed after this many tokens.
+
+        They are arrays of any shapes with entries 0 and 1.
         """
 
     @abc.abstractmethod

@@ -1,5 +1,4 @@
-"""rlsuite/CipherKnownKey-v0: encrypt or decrypt a text with a classical cipher,
-given the method and the key.
+"""rlsuite/CipherKnownKey-v0: encrypt or decrypt a text with a classical cipher and its key.
 
 ``difficulty`` is the number of letters, which also determines the ciphers (``TIERS``). Texts are
 pseudo-words. Every cipher is a bijection on the texts that it takes, so there is one answer. Half
@@ -129,7 +128,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         ask = "Decrypt this ciphertext" if instance.decrypt else "Encrypt this plaintext"
         return (
             f"{self.numbering()}\n\n{cipher.method()}\nKey: {cipher.key_text(key)}\n\n"
-            f"{ask}:\n{self.written(self.text(instance))}"
+            f"{ask}:\n{self.write_answer(self.text(instance))}"
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -162,7 +161,7 @@ class CipherKnownKeyPuzzle(TextPuzzle[Instance]):
         """Treat every cipher as Caesar's, with the first number of the key."""
         key = self._cipher(instance)[1][:1] or [0]
         caesar = Caesar(self.alphabet, 0)
-        return self.written(
+        return self.write_answer(
             (caesar.decrypt if instance.decrypt else caesar.encrypt)(self.text(instance), key)
         )
 

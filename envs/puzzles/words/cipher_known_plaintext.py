@@ -1,9 +1,10 @@
-"""rlsuite/CipherKnownPlaintext-v0: decrypt a text
-from plaintexts and ciphertexts of a cipher whose key is unknown.
+"""rlsuite/CipherKnownPlaintext-v0: decrypt a text whose key is unknown.
+
+Plaintexts and ciphertexts of the same key are given.
 
 The method is known, and so are plaintexts with their ciphertexts under one key. An instance is kept
 only if all keys that fit decrypt the text to the same plaintext, which trying them all proves
-(:func:`fitting`). So there is one answer, even if several keys fit.
+(:func:`fitting_keys`). So there is one answer, even if several keys fit.
 
 ``difficulty`` is the number of letters of each text, which also determines the ciphers (``TIERS``);
 it grows with the size of the key. Texts are pseudo-words. See :mod:`.spelling` for actions,
@@ -26,7 +27,7 @@ from rlbench_suite.core.component import Component
 from rlbench_suite.puzzle.dice import Dice
 from rlbench_suite.puzzle.puzzle import RIGHT, Verdict, wrong
 
-from ..shared.symmetry import relabelled, smallest_form
+from ..shared.symmetry import relabel_values, smallest_form
 from .ciphers import (
     Affine,
     Autokey,
@@ -67,8 +68,9 @@ TIERS = {
 
 
 class Instance(NamedTuple):
-    """A cipher, some texts with their ciphertexts,
-    and a text to decrypt; letters are numbers from 0.
+    """A cipher, some texts with their ciphertexts, and a text to decrypt.
+
+    Letters are numbers from 0.
     """
 
     cipher: np.ndarray
@@ -80,12 +82,13 @@ class Instance(NamedTuple):
     text: np.ndarray
     """int8 ``(length,)``: the ciphertext to decrypt."""
     answer: np.ndarray
-    """int8 ``(length,)``: plaintext of the text,
-    for the interactive task; neither solver nor verifier reads it.
+    """int8 ``(length,)``: plaintext of the text, for the interactive task.
+
+    Neither solver nor verifier reads it.
     """
 
 
-def fitting(cipher: Cipher, pairs: Pairs) -> list[Numbers]:
+def fitting_keys(cipher: Cipher, pairs: Pairs) -> list[Numbers]:
     """Return the keys that fit all pairs.
 
     For a substitution, return two of them (or the only one). These two differ in every letter in
@@ -118,7 +121,7 @@ def _candidates(cipher: Cipher, pairs: Pairs) -> Iterable[Numbers]:
             ]
         case Hill():
             first, second = (_rows(cipher.count, pairs, position) for position in range(2))
-            keys = (key for a, b in product(first, second) if cipher.invertible(key := (*a, *b)))
+            keys = (key for a, b in product(first, second) if cipher.is_invertible(key := (*a, *b)))
         case Substitution():
             keys = _substitutions(cipher.count, pairs)
         case _:
@@ -136,8 +139,10 @@ def _rows(count: int, pairs: Pairs, position: int) -> list[tuple[int, ...]]:
 
 
 def _substitutions(count: int, pairs: Pairs) -> list[list[int]]:
-    """Return the tables that send letters not seen in the plaintexts to letters not seen in the
-    ciphertexts, in order and in the order shifted by one.
+    """Return two tables for the letters that the pairs leave open.
+
+    They send letters not seen in the plaintexts to letters not seen in the ciphertexts, in order
+    and in the order shifted by one.
     """
     table = {x: y for plain, text in pairs for x, y in zip(plain, text, strict=True)}
     open_letters = [x for x in range(count) if x not in table]
@@ -192,12 +197,13 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
     @staticmethod
     def _answers(cipher: Cipher, pairs: Pairs, text: Numbers) -> list[Numbers]:
         """Return the plaintexts under the keys that fit."""
-        return list({tuple(cipher.decrypt(text, key)) for key in fitting(cipher, pairs)})
+        return list({tuple(cipher.decrypt(text, key)) for key in fitting_keys(cipher, pairs)})
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the least form. The order of the pairs does not matter. Nor do the names of
-        letters: for a transposition those of all texts at once, for a substitution those of
-        plaintexts and those of ciphertexts.
+        """Return the least form of the instance.
+
+        The order of the pairs does not matter. Nor do the names of letters: for a transposition
+        those of all texts at once, for a substitution those of plaintexts and those of ciphertexts.
         """
         cipher, pairs, text = self._cipher_and_texts(instance)
         forms = []
@@ -205,10 +211,10 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
             plain = [x + 1 for plaintext, _ in order for x in plaintext]
             secret = [y + 1 for _, ciphertext in order for y in ciphertext] + [y + 1 for y in text]
             if isinstance(cipher, Substitution):
-                forms.append(relabelled(plain) + relabelled(secret))
+                forms.append(relabel_values(plain) + relabel_values(secret))
             else:
                 forms.append(
-                    relabelled(plain + secret)
+                    relabel_values(plain + secret)
                     if isinstance(cipher, Transposition)
                     else plain + secret
                 )
@@ -218,11 +224,13 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
         """State the alphabet, the cipher, the pairs and the text."""
         cipher, pairs, text = self._cipher_and_texts(instance)
         lines = "\n".join(
-            f"{self.written(plain)} becomes {self.written(secret)}" for plain, secret in pairs
+            f"{self.write_answer(plain)} becomes {self.write_answer(secret)}"
+            for plain, secret in pairs
         )
         return (
             f"{self.numbering()}\n\n{cipher.method()}\n\nThe key is unknown. With it,\n{lines}\n\n"
-            f"Decrypt this ciphertext, which was encrypted with the same key:\n{self.written(text)}"
+            "Decrypt this ciphertext, which was encrypted with the same key:\n"
+            f"{self.write_answer(text)}"
         )
 
     def judge(self, instance: Instance, answer: str) -> Verdict:
@@ -238,21 +246,22 @@ class CipherKnownPlaintextPuzzle(TextPuzzle[Instance]):
     def solution(self, instance: Instance) -> list[int]:
         """Decrypt with the first key that fits."""
         cipher, pairs, text = self._cipher_and_texts(instance)
-        return cipher.decrypt(text, fitting(cipher, pairs)[0])
+        return cipher.decrypt(text, fitting_keys(cipher, pairs)[0])
 
     def difficulty(self, instance: Instance) -> float:
         """Return the difficulty of the cipher."""
         return math.log2(self._cipher_and_texts(instance)[0].keys)
 
     def heuristic(self, instance: Instance) -> str:
-        """Replace each letter by the plaintext letter
-        that last stood against it; keep it if there is none.
+        """Replace each letter by the plaintext letter that last stood against it.
+
+        A letter without one is kept.
         """
         _, pairs, text = self._cipher_and_texts(instance)
         faced = dict(
             chain.from_iterable(zip(secret, plain, strict=True) for plain, secret in pairs)
         )
-        return self.written([faced.get(y, y) for y in text])
+        return self.write_answer([faced.get(y, y) for y in text])
 
     def _cipher_and_texts(self, instance: Instance) -> tuple[Cipher, Pairs, list[int]]:
         """Return cipher, pairs and text."""
@@ -274,8 +283,9 @@ class CipherKnownPlaintext(SpellingTask):
         )
 
     def facts(self, instance: Any, letter: jax.Array) -> list[jax.Array]:
-        """Return the facts one-hot, in that order;
-        then the plaintext letters that stood against the current letter.
+        """Return the facts one-hot, in the order of :meth:`fact_count`.
+
+        The last ones are the plaintext letters that stood against the current letter.
         """
         plain, secret, text = map(
             self.one_hot, (instance.plaintexts, instance.ciphertexts, instance.text)

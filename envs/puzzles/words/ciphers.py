@@ -299,8 +299,9 @@ class Hill(Cipher):
 
     @property
     def keys(self) -> float:
-        """Number of matrices that can be inverted modulo every prime factor
-        of the number of letters.
+        """Number of matrices that can be inverted.
+
+        This must be possible modulo every prime factor of the number of letters.
         """
         keys = float(self.count**4)
         for p in range(2, self.count + 1):
@@ -312,10 +313,10 @@ class Hill(Cipher):
         """Draw any matrix that can be inverted."""
         while True:
             matrix = [dice.below(self.count) for _ in range(4)]
-            if self.invertible(matrix):
+            if self.is_invertible(matrix):
                 return matrix
 
-    def invertible(self, key: Numbers) -> bool:
+    def is_invertible(self, key: Numbers) -> bool:
         """Return whether the determinant has an inverse modulo the number of letters."""
         a, b, c, d = key
         return gcd(a * d - b * c, self.count) == 1
@@ -383,13 +384,13 @@ class Playfair(Cipher):
 
     def encrypt(self, text: Numbers, key: Numbers) -> list[int]:
         """Move to the right, down, or across."""
-        return self._moved(text, key, 1)
+        return self._move_letters(text, key, 1)
 
     def decrypt(self, text: Numbers, key: Numbers) -> list[int]:
         """Move to the left, up, or across."""
-        return self._moved(text, key, -1)
+        return self._move_letters(text, key, -1)
 
-    def _moved(self, text: Numbers, key: Numbers, step: int) -> list[int]:
+    def _move_letters(self, text: Numbers, key: Numbers, step: int) -> list[int]:
         side, positions = self.side, _inverse(key)
         moved: list[int] = []
         for x, y in _pairs(text):
@@ -430,8 +431,9 @@ class Transposition(Cipher):
 
     @abc.abstractmethod
     def order(self, length: int, key: Numbers) -> list[int]:
-        """Return for each place of the ciphertext the place
-        of the plaintext from which its letter comes.
+        """Return for each place of the ciphertext the place that its letter comes from.
+
+        The latter is a place of the plaintext.
         """
 
     def encrypt(self, text: Numbers, key: Numbers) -> list[int]:

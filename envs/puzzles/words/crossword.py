@@ -1,5 +1,6 @@
-"""rlsuite/Crossword-v0: fill a crossword with the words of a list,
-each in one place (a fill-in, or kriss-kross).
+"""rlsuite/Crossword-v0: fill a crossword with the words of a list (a fill-in, or kriss-kross).
+
+Each word has one place.
 
 ``difficulty`` is the side of the grid. Instances have exactly one solution: a letter is given where
 two solutions differ, until one solution is left. Every instance has its own words without meaning.
@@ -41,7 +42,7 @@ from ..shared import parsing
 from ..shared.board import Board
 from ..shared.grid_filling import EMPTY, Grid, GridPuzzle
 from ..shared.puzzle_task import Params, PuzzleTask
-from ..shared.symmetry import relabelled, smallest_form
+from ..shared.symmetry import relabel_values, smallest_form
 from .pseudo_words import VOWELS
 
 LETTERS = "ABDEIL"
@@ -71,14 +72,16 @@ class Instance(NamedTuple):
     """
 
     givens: np.ndarray
-    """int8 ``(side**2,)``: 0 for a cell to fill, the number of a given letter,
-    or one more than the last letter's for a blocked cell.
+    """int8 ``(side**2,)``: 0 for a cell to fill, or the number of a given letter.
+
+    A blocked cell has a number one greater than the last letter's.
     """
     words: np.ndarray
     """int8 ``(slots, side)``: the letters of each word, then ``END``; in alphabetical order."""
     slots: np.ndarray
-    """int8 ``(slots, side)``: the cells of each slot,
-    then ``END``; slots across in reading order, then those down.
+    """int8 ``(slots, side)``: the cells of each slot, then ``END``.
+
+    Slots across come first, in reading order, then those down.
     """
     starts: np.ndarray
     """int8 ``(slots, side)``: the letters given in each slot, 0 for those to find, then ``END``."""
@@ -112,7 +115,7 @@ def patterns(side: int) -> list[tuple[bool, ...]]:
         if all(map(_runs_are_long, zip(*grid, strict=True))):
             cells = [cell for row in grid for cell in row]
             slots = slots_of(cells, side)
-            if len(slots) == tier.slots and _joined(slots) == sum(cells):
+            if len(slots) == tier.slots and _num_joined(slots) == sum(cells):
                 allowed_patterns.append(tuple(cells))
     return allowed_patterns
 
@@ -122,7 +125,7 @@ def _runs_are_long(line: tuple[bool, ...]) -> bool:
     return all(len(list(run)) != 2 for is_open, run in groupby(line) if is_open)
 
 
-def _joined(slots: list[list[int]]) -> int:
+def _num_joined(slots: list[list[int]]) -> int:
     """Return the number of cells connected with the first slot."""
     reached = set(slots[0])
     while any(len(reached | set(slot)) > len(reached) for slot in slots if reached & set(slot)):
@@ -199,8 +202,9 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         return Instance(np.array(givens, np.int8), *(np.array(table, np.int8) for table in tables))
 
     def canonical(self, instance: Instance) -> bytes:
-        """Return the solution and its given letters,
-        with letters renamed in order of first occurrence.
+        """Return the solution and its given letters.
+
+        Letters are renamed in order of first occurrence.
 
         The result is the least of the four forms under transposition and half a turn, which
         reverses all words. The order of the words does not matter.
@@ -215,7 +219,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         open_cells = [value % len(self.symbols) for value in cells]
         is_given = [int(value > 0) for value in self._givens(instance)]
         return smallest_form(
-            relabelled(open_cells[i] for i in order) + [is_given[i] for i in order]
+            relabel_values(open_cells[i] for i in order) + [is_given[i] for i in order]
             for order in orders
         )
 
@@ -233,22 +237,22 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
 
     def clues(self, instance: Instance) -> str:
         """State the words."""
-        return "Words: " + " ".join(self.listed(instance))
+        return "Words: " + " ".join(self.word_list(instance))
 
-    def listed(self, instance: Instance) -> list[str]:
+    def word_list(self, instance: Instance) -> list[str]:
         """Return the words as text."""
         return [
             "".join(LETTERS[v - 1] for v in word if v != END) for word in instance.words.tolist()
         ]
 
-    def broken(self, instance: Instance, grid: Grid) -> str:
+    def broken_rule(self, instance: Instance, grid: Grid) -> str:
         """Name the first slot with a word that is not in the list, or is also in another slot."""
         cells = [value for row in grid for value in row]
-        unused_words = self.listed(instance)
+        unused_words = self.word_list(instance)
         for slot in slots_of([value < len(self.symbols) for value in cells], self.side):
             word = "".join(self.symbols[cells[cell] - 1] for cell in slot)
             if word not in unused_words:
-                is_listed = word in self.listed(instance)
+                is_listed = word in self.word_list(instance)
                 return (
                     f"{word} stands in two slots" if is_listed else f"{word} is no word of the list"
                 )
@@ -265,7 +269,7 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
     def plan(self, instance: Instance) -> list[int]:
         """Return the words of the slots, in turn."""
         cells = [value for row in self.solution(instance) for value in row]
-        words, slots = self._listed(instance.words), self._listed(instance.slots)
+        words, slots = self._unpad(instance.words), self._unpad(instance.slots)
         placed = ([cells[cell] for cell in slot] for slot in slots)
         return [number * self.count + words.index(word) for number, word in enumerate(placed)]
 
@@ -281,8 +285,8 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
         Other cells get the first letter.
         """
         cells = self._givens(instance)
-        unused_words = self._listed(instance.words)
-        for slot in self._listed(instance.slots):
+        unused_words = self._unpad(instance.words)
+        for slot in self._unpad(instance.slots):
             for word in unused_words:
                 if len(word) == len(slot) and all(
                     cells[i] in (0, v) for i, v in zip(slot, word, strict=True)
@@ -291,15 +295,15 @@ class CrosswordPuzzle(GridPuzzle[Instance]):
                     for cell, value in zip(slot, word, strict=True):
                         cells[cell] = value
                     break
-        return self.written(self.as_rows([value or 1 for value in cells]))
+        return self.write_answer(self.as_rows([value or 1 for value in cells]))
 
     def _search(self, instance: Instance) -> _Search:
         return _Search(
-            self._givens(instance), self._listed(instance.words), self._listed(instance.slots)
+            self._givens(instance), self._unpad(instance.words), self._unpad(instance.slots)
         )
 
     @staticmethod
-    def _listed(table: np.ndarray) -> list[list[int]]:
+    def _unpad(table: np.ndarray) -> list[list[int]]:
         """Return words or slots without their padding."""
         return [[value for value in line if value != END] for line in table.tolist()]
 
@@ -316,8 +320,10 @@ class _Search:
             for position, letter in enumerate(word):
                 self._with[position][letter] = self._with[position].get(letter, 0) | 1 << w
         self._crossings: list[list[tuple[int, int, int]]] = []
-        """For each slot: a position in it, the number of a slot that crosses it there,
-        and the position in that one.
+        """Crossings of each slot.
+
+        A crossing is a position in the slot, the number of the slot that crosses it there, and the
+        position in that one.
         """
         for s, slot in enumerate(slots):
             crossings = []
@@ -364,8 +370,8 @@ class _Search:
             self.tried += 1
             word = self._words[w := bit.bit_length() - 1]
             narrowed = [mask & ~bit for mask in fits]
-            for position, crossing_slot, there in self._crossings[slot]:
-                narrowed[crossing_slot] &= self._with[there].get(word[position], 0)
+            for position, crossing_slot, crossing_position in self._crossings[slot]:
+                narrowed[crossing_slot] &= self._with[crossing_position].get(word[position], 0)
             if all(narrowed[s] for s in other_slots):
                 self._extend(narrowed, other_slots, [*placed, (slot, w)], solutions, max_solutions)
 
@@ -425,8 +431,10 @@ class Crossword(PuzzleTask[CrosswordState]):
         )
 
     def observation(self, state: CrosswordState, key: jax.Array, params: Params) -> jax.Array:
-        """Return the letters, the words, the pattern,
-        the slots filled and words used, and the legal actions.
+        """Return the observation.
+
+        It holds the letters, the words, the pattern, the slots filled and words used, and the legal
+        actions.
         """
         letters = np.arange(1, len(LETTERS) + 1, dtype=np.int8)
         flags = (
@@ -441,7 +449,7 @@ class Crossword(PuzzleTask[CrosswordState]):
 
     def observation_components(self) -> tuple[Component, ...]:
         """Describe the entries in the order of :meth:`observation`."""
-        letters, each = (self.count, self.side, len(LETTERS)), (self.count,)
+        letters, per_slot = (self.count, self.side, len(LETTERS)), (self.count,)
         return (
             Component(
                 "letters",
@@ -456,8 +464,8 @@ class Crossword(PuzzleTask[CrosswordState]):
                 "[row, column]: whether the cell is blocked",
                 shape=(self.side, self.side),
             ),
-            Component("filled", "whether each slot is filled", shape=each),
-            Component("used", "whether each word is used", shape=each),
+            Component("filled", "whether each slot is filled", shape=per_slot),
+            Component("used", "whether each word is used", shape=per_slot),
             Component(
                 "legal",
                 "[slot, word]: whether the word may be placed there",
@@ -496,8 +504,9 @@ class Crossword(PuzzleTask[CrosswordState]):
         return {"success": self._complete(state), "placed": placed}
 
     def action_mask(self, state: CrosswordState, params: Params) -> jax.Array:
-        """Return the unused words for each open slot
-        of their length whose letters agree, bool ``(slots**2,)``.
+        """Return the unused words that fit each open slot, bool ``(slots**2,)``.
+
+        They have its length, and their letters agree with those in it.
         """
         letters, words = state.letters[:, None], params.instance.words
         agree = ((letters == words) | ((letters == 0) & (words != END))).all(axis=2)
@@ -513,13 +522,13 @@ class Crossword(PuzzleTask[CrosswordState]):
         """Show the rules, the grid and the words that are left."""
         unused_words = [
             word
-            for w, word in enumerate(self.puzzle.listed(params.instance))
+            for w, word in enumerate(self.puzzle.word_list(params.instance))
             if not int(state.used) >> w & 1
         ]
         filled = [str(s + 1) for s in range(self.count) if int(state.filled) >> s & 1]
         return (
             f"{self.puzzle.rules()}\n\nWords left: {' '.join(unused_words) or 'none'}\n\n"
-            f"{self.puzzle.written(self.puzzle.as_rows(self._cells(state, params)))}\n\n"
+            f"{self.puzzle.write_answer(self.puzzle.as_rows(self._cells(state, params)))}\n\n"
             "Slots are numbered from 1: those across from top to bottom and left to right, then "
             "those down from top to "
             f"bottom and left to right.\nSlots that have got a word: {', '.join(filled) or 'none'}"
@@ -542,18 +551,18 @@ class Crossword(PuzzleTask[CrosswordState]):
         if len(tokens) != 2:
             raise ValueError(f"expected 'SLOT WORD', got {text[:40]!r}")
         slot = parsing.integer(tokens[0], 1, self.count, "slot")
-        word = parsing.word(tokens[1], self.puzzle.listed(params.instance))
+        word = parsing.word(tokens[1], self.puzzle.word_list(params.instance))
         return np.asarray((slot - 1) * self.count + word, self.action_space.dtype)
 
     def spell(self, action: np.ndarray, state: CrosswordState, params: Params) -> str:
         """Return slot and word."""
         slot, word = divmod(int(action), self.count)
-        return f"{slot + 1} {self.puzzle.listed(params.instance)[word]}"
+        return f"{slot + 1} {self.puzzle.word_list(params.instance)[word]}"
 
     def why_illegal(self, action: np.ndarray, state: CrosswordState, params: Params) -> str:
         """Say that the slot or the word is taken, or the word does not fit."""
         slot, number = divmod(int(action), self.count)
-        word = self.puzzle.listed(params.instance)[number]
+        word = self.puzzle.word_list(params.instance)[number]
         if int(state.filled) >> slot & 1:
             return f"slot {slot + 1} has got a word already"
         if int(state.used) >> number & 1:
@@ -577,7 +586,7 @@ class Crossword(PuzzleTask[CrosswordState]):
             board.cell(row, column, "" if symbol == BLOCK else symbol, is_clue=givens[cell] != 0,
                        paper="#1d2733" if symbol == BLOCK else "")  # fmt: skip
         half = self.count / 2
-        for w, word in enumerate(puzzle.listed(params.instance)):
+        for w, word in enumerate(puzzle.word_list(params.instance)):
             used = int(state.used) >> w & 1
             point = w % half * side / half - 0.3, -1.4 if w < half else side + 0.4
             board.text(*point, word, "#b8bec7" if used else "#1d2733", 0.5)

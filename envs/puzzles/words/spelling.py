@@ -84,7 +84,8 @@ class TextPuzzle(Puzzle[Instance]):
         """Show a short text."""
         return [
             Example(
-                "For example, the answer for a text of 3 letters could be:", self.written([1, 0, 2])
+                "For example, the answer for a text of 3 letters could be:",
+                self.write_answer([1, 0, 2]),
             )
         ]
 
@@ -112,13 +113,13 @@ class TextPuzzle(Puzzle[Instance]):
                 )
         return [self.alphabet.index(letter) for letter in answer]
 
-    def written(self, text: Sequence[int]) -> str:
+    def write_answer(self, text: Sequence[int]) -> str:
         """Return a text in the format of an answer, with ``_`` for missing letters."""
         return "".join("_" if number == NOTHING else self.alphabet[number] for number in text)
 
     def solve(self, instance: Instance) -> str:
         """Return the text of :meth:`solution`."""
-        return self.written(self.solution(instance))
+        return self.write_answer(self.solution(instance))
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
         """Return the share of the letters that are right."""
@@ -130,7 +131,7 @@ class TextPuzzle(Puzzle[Instance]):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Draw letters at random."""
-        return self.written([dice.below(len(self.alphabet)) for _ in range(self.length)])
+        return self.write_answer([dice.below(len(self.alphabet)) for _ in range(self.length)])
 
     def constants(self) -> Sequence[str]:
         """Return texts of one repeated letter, for each letter."""
@@ -203,17 +204,19 @@ class SpellingTask(PuzzleTask[SpellingState]):
         self, state: SpellingState, action: jax.Array, key: jax.Array, params: Params
     ) -> SpellingState:
         """Write a letter."""
-        here, letter = self._here(state), action.astype(jnp.int8)
-        correct = (here & (self.answer(params.instance) == letter)).any()
+        is_due, letter = self._at_position(state), action.astype(jnp.int8)
+        correct = (is_due & (self.answer(params.instance) == letter)).any()
         return SpellingState(
-            jnp.where(here, letter, state.letters), state.position + 1, state.num_correct + correct
+            jnp.where(is_due, letter, state.letters),
+            state.position + 1,
+            state.num_correct + correct,
         )
 
     def observation(self, state: SpellingState, key: jax.Array, params: Params) -> jax.Array:
         """Return the facts, the place, the letter at that place and the text so far."""
-        here = self._here(state)
-        letter = (here[:, None] & self.one_hot(self.shown_text(params.instance))).any(axis=0)
-        flags = (*self.facts(params.instance, letter), here, letter, self.one_hot(state.letters))
+        is_due = self._at_position(state)
+        letter = (is_due[:, None] & self.one_hot(self.shown_text(params.instance))).any(axis=0)
+        flags = (*self.facts(params.instance, letter), is_due, letter, self.one_hot(state.letters))
         return jnp.concatenate([flag.astype(self.dtype).reshape(-1) for flag in flags])
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -262,14 +265,14 @@ class SpellingTask(PuzzleTask[SpellingState]):
             "right": state.num_correct.astype(self.dtype) / self.length,
         }
 
-    def _here(self, state: SpellingState) -> jax.Array:
+    def _at_position(self, state: SpellingState) -> jax.Array:
         return np.arange(self.length) == state.position
 
     # -- host side ---------------------------------------------------------------------------------
 
     def describe(self, state: SpellingState, params: Params) -> str:
         """Show the rules, the instance and the text so far."""
-        written = self.puzzle.written(np.asarray(state.letters).tolist())
+        written = self.puzzle.write_answer(np.asarray(state.letters).tolist())
         return f"{self.puzzle.statement(params.instance)}\n\nWritten so far: {written}"
 
     def how_to_act(self) -> str:
@@ -311,5 +314,7 @@ class SpellingTask(PuzzleTask[SpellingState]):
         texts = self.puzzle.text(params.instance), np.asarray(state.letters).tolist()
         for row, text in enumerate(texts, _LINES - 2):
             for column, number in enumerate(text):
-                board.cell(row, column, self.puzzle.written([number]), is_clue=row == _LINES - 2)
+                board.cell(
+                    row, column, self.puzzle.write_answer([number]), is_clue=row == _LINES - 2
+                )
         return board.picture()

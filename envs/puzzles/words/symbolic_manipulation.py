@@ -1,5 +1,6 @@
-"""rlsuite/SymbolicManipulation-v0: carry out a program
-of operations on a sequence of symbols, and write the result.
+"""rlsuite/SymbolicManipulation-v0: carry out a program of operations on a sequence of symbols.
+
+The player writes the result.
 
 ``difficulty`` is the number of operations. Each is one of :data:`OPERATIONS`, and the prompt
 describes it in full, so that there is one result. One of them is a rewriting system of two rules
@@ -37,7 +38,7 @@ from ..shared.writing import WritingState, WritingTask
 
 ALPHABET = "abcdefghij"
 END = "."
-SHORTEST = 3
+MIN_LENGTH = 3
 ARGUMENTS = 6
 _TRIES = 100
 
@@ -49,42 +50,46 @@ class Operation(NamedTuple):
     """An operation on a sequence."""
 
     words: str
-    """Effect in words; ``{0}``, ``{1}``, ... are its arguments,
-    ``{letters}`` the alphabet, ``{last}`` its last letter.
+    """Effect in words, with places for what varies.
+
+    ``{0}``, ``{1}``, ... are its arguments, ``{letters}`` is the alphabet, and ``{last}`` its last
+    letter.
     """
     takes: str
-    """Kinds of the arguments, a character each: ``n`` a number, ``p`` a position (in ascending
-    order, counted from 1), ``i`` a letter that is in the sequence, ``l`` another letter, ``r`` a
-    letter or nothing.
+    """Kinds of the arguments, a character each.
+
+    ``n`` is a number, ``p`` a position (in ascending order, counted from 1), ``i`` a letter that is
+    in the sequence, ``l`` another letter, ``r`` a letter or nothing.
     """
     apply: Callable[[Row, Row, int], Row]
-    """Function that returns the new sequence, given the sequence,
-    the arguments and the number of letters.
+    """Function that returns the new sequence.
+
+    Its arguments are the sequence, the operation's arguments and the number of letters.
     """
     ordered: bool = False
     """True if it matters which letter comes after which in the alphabet."""
 
 
-def _swapped(row: Row, at: Row, letters: int) -> Row:
+def _swap(row: Row, at: Row, letters: int) -> Row:
     row = row.copy()
     first, second = at[0] - 1, at[1] - 1
     row[first], row[second] = row[second], row[first]
     return row
 
 
-def _interleaved(row: Row, at: Row, letters: int) -> Row:
+def _interleave(row: Row, at: Row, letters: int) -> Row:
     half = (len(row) + 1) // 2
     result = row.copy()
     result[::2], result[1::2] = row[:half], row[half:]
     return result
 
 
-def _exchanged(row: Row, at: Row, letters: int) -> Row:
+def _exchange_letters(row: Row, at: Row, letters: int) -> Row:
     partner = {at[0]: at[1], at[1]: at[0]}
     return [partner.get(x, x) for x in row]
 
 
-def _rewritten(row: Row, at: Row, letters: int) -> Row:
+def _rewrite(row: Row, at: Row, letters: int) -> Row:
     row = row.copy()
     rules = [(at[0], at[1], at[2]), (at[3], at[4], at[5])]
     while True:
@@ -109,7 +114,7 @@ OPERATIONS = (
         lambda s, a, m: s[-a[0] :] + s[: -a[0]],
     ),
     Operation(
-        "Swap the symbols at positions {0} and {1}, counted from 1 on the left.", "pp", _swapped
+        "Swap the symbols at positions {0} and {1}, counted from 1 on the left.", "pp", _swap
     ),
     Operation(
         "Remove the symbols at positions 2, 4, 6 and so on, counted from 1.",
@@ -127,7 +132,7 @@ OPERATIONS = (
         "of symbols; then take symbols from the two halves in turn, from the left, beginning with "
         "the first half.",
         "",
-        _interleaved,
+        _interleave,
     ),
     Operation("Sort the symbols alphabetically.", "", lambda s, a, m: sorted(s), ordered=True),
     Operation(
@@ -145,7 +150,9 @@ OPERATIONS = (
         "Replace every {0} by {1}.", "il", lambda s, a, m: [a[1] if x == a[0] else x for x in s]
     ),
     Operation(
-        "Exchange {0} and {1}: every {0} becomes {1} and every {1} becomes {0}.", "il", _exchanged
+        "Exchange {0} and {1}: every {0} becomes {1} and every {1} becomes {0}.",
+        "il",
+        _exchange_letters,
     ),
     Operation(
         "Put {1} after every {0}.",
@@ -168,7 +175,7 @@ OPERATIONS = (
         "neighbours{removed}): as long as a left side occurs, take the first rule whose left side "
         "occurs, and replace its leftmost occurrence by the right side.",
         "llrllr",
-        _rewritten,
+        _rewrite,
     ),
 )
 REWRITE = len(OPERATIONS) - 1
@@ -183,8 +190,10 @@ class Instance(NamedTuple):
     Arguments are numbers, positions, or letters; the number of letters stands for no letter.
     """
     rows: np.ndarray
-    """int8 ``(operations + 1, width)``: the sequence, then the result of each operation on the one
-    before, padded with the number of letters. Verifier and solver read the first row only.
+    """int8 ``(operations + 1, width)``: the sequence, then the result of each operation.
+
+    An operation is applied to the row before, and rows are padded with the number of letters.
+    Verifier and solver read the first row only.
     """
 
 
@@ -205,9 +214,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         """Symbols of a sequence, at most."""
 
     def compose(self, dice: Dice) -> Instance | None:
-        """Draw a random sequence, and one random operation
-        after another that changes it and fits.
-        """
+        """Draw a random sequence, and random operations that change it and fit."""
         row = [
             dice.below(self.letters)
             for _ in range(dice.between(self.operations + 2, self.operations + 3))
@@ -218,15 +225,16 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
             operation = self._operation(row, dice)
             if operation is None:
                 return None
-            row = self.applied(row, operation)
+            row = self.apply_operation(row, operation)
             program.append(operation)
             rows.append(row)
         filled = [row + [self.letters] * (self.width - len(row)) for row in rows]
         return Instance(np.array(program, np.int8), np.array(filled, np.int8))
 
     def _operation(self, row: Row, dice: Dice) -> Row | None:
-        """Return an operation that changes the sequence
-        and keeps its length within bounds; None if none was found.
+        """Return an operation that changes the sequence and keeps its length within bounds.
+
+        The result is None if none was found.
         """
         for _ in range(_TRIES):
             kind = dice.below(len(OPERATIONS))
@@ -234,8 +242,8 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
                 self._rules(row, dice) if kind == REWRITE else self._arguments(kind, row, dice)
             )
             operation = [kind, *arguments] + [0] * (ARGUMENTS - len(arguments))
-            result = self.applied(row, operation)
-            if result != row and SHORTEST <= len(result) <= self.width:
+            result = self.apply_operation(row, operation)
+            if result != row and MIN_LENGTH <= len(result) <= self.width:
                 return operation
         return None
 
@@ -265,7 +273,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
             second = [dice.below(self.letters), dice.below(self.letters)]
         return [*first, dice.below(self.letters + 1), *second, dice.below(self.letters + 1)]
 
-    def applied(self, row: Row, operation: Row) -> Row:
+    def apply_operation(self, row: Row, operation: Row) -> Row:
         """Apply an operation, given as its line of the program, to a sequence."""
         return OPERATIONS[operation[0]].apply(row, operation[1:], self.letters)
 
@@ -273,7 +281,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         """Return the result of the program."""
         row = self.symbols_of(instance.rows[0])
         for operation in instance.program.tolist():
-            row = self.applied(row, operation)
+            row = self.apply_operation(row, operation)
         return row
 
     def symbols_of(self, filled: np.ndarray) -> Row:
@@ -305,7 +313,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
             f"{k}. {self.words(line)}" for k, line in enumerate(instance.program.tolist(), 1)
         )
         letters = " ".join(ALPHABET[: self.letters])
-        sequence = self.written(self.symbols_of(instance.rows[0]))
+        sequence = self.write_answer(self.symbols_of(instance.rows[0]))
         return (
             f"A sequence of symbols, each of them one of {letters}:\n{sequence}\n\n"
             "Carry out these operations in order, each on the result of the one "
@@ -355,13 +363,13 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
     def solve(self, instance: Instance) -> str:
         """Carry the program out."""
-        return self.written(self.result(instance))
+        return self.write_answer(self.result(instance))
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
         """Return the share of the places that hold the right symbol."""
         return agreement(answer.split(" "), best.split(" "))
 
-    def written(self, row: Row) -> str:
+    def write_answer(self, row: Row) -> str:
         """Return a sequence as an answer is written."""
         return " ".join(ALPHABET[x] for x in row)
 
@@ -369,7 +377,7 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
         """Write what each operation makes."""
         row, tokens = self.symbols_of(instance.rows[0]), []
         for operation in instance.program.tolist():
-            row = self.applied(row, operation)
+            row = self.apply_operation(row, operation)
             tokens += [*row, self.letters]
         return tokens
 
@@ -379,19 +387,19 @@ class SymbolicManipulationPuzzle(Puzzle[Instance]):
 
     def guess(self, instance: Instance, dice: Dice) -> str:
         """Draw symbols at random, as many as may be."""
-        return self.written(
-            [dice.below(self.letters) for _ in range(dice.between(SHORTEST, self.width))]
+        return self.write_answer(
+            [dice.below(self.letters) for _ in range(dice.between(MIN_LENGTH, self.width))]
         )
 
     def heuristic(self, instance: Instance) -> str:
         """Return the first operation only."""
-        return self.written(
-            self.applied(self.symbols_of(instance.rows[0]), instance.program[0].tolist())
+        return self.write_answer(
+            self.apply_operation(self.symbols_of(instance.rows[0]), instance.program[0].tolist())
         )
 
     def constants(self) -> Sequence[str]:
         """Return the alphabet, and its first letters."""
-        return [self.written(list(range(count))) for count in range(2, self.letters + 1)]
+        return [self.write_answer(list(range(count))) for count in range(2, self.letters + 1)]
 
 
 class SymbolicManipulation(WritingTask):
@@ -422,25 +430,27 @@ class SymbolicManipulation(WritingTask):
 
     def next_token(self, written: jax.Array, instance: Instance) -> jax.Array:
         """Return the next symbol of the row, or a full stop."""
-        _, position, _, result = self._at(written, instance)
-        here, end = np.arange(self.puzzle.width) == position, self.puzzle.letters
-        return end + jnp.where(here, result - np.int8(end), 0).sum(dtype=jnp.int32)
+        _, position, _, result = self._writing_place(written, instance)
+        is_due, end = np.arange(self.puzzle.width) == position, self.puzzle.letters
+        return end + jnp.where(is_due, result - np.int8(end), 0).sum(dtype=jnp.int32)
 
     def flags(self, written: jax.Array, instance: Instance) -> Sequence[jax.Array]:
-        """Return the sequence, the symbols written, their number,
-        the operation, its arguments and its number.
+        """Return the flags of the sequence, of what is written, and of the operation.
+
+        In order, they are the sequence, the symbols written, their number, the operation, its
+        arguments and its number.
         """
-        now, position, row, result = self._at(written, instance)
+        is_current, position, row, result = self._writing_place(written, instance)
         width, letters = self.puzzle.width, np.arange(self.puzzle.letters, dtype=np.int8)
-        before = np.arange(width) < position
-        program = jnp.where(now[:, None], instance.program, 0).sum(axis=0, dtype=jnp.int8)
+        is_written = np.arange(width) < position
+        program = jnp.where(is_current[:, None], instance.program, 0).sum(axis=0, dtype=jnp.int8)
         return (
             row[:, None] == letters,
-            (result[:, None] == letters) & before[:, None],
+            (result[:, None] == letters) & is_written[:, None],
             np.arange(width + 1) == position,
             program[0] == np.arange(len(OPERATIONS), dtype=np.int8),
             program[1:, None] == np.arange(width + 1, dtype=np.int8),
-            now,
+            is_current,
         )
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -487,7 +497,7 @@ class SymbolicManipulation(WritingTask):
             }
         )
 
-    def _at(
+    def _writing_place(
         self, written: jax.Array, instance: Instance
     ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         """Return the place of the writing.
@@ -502,27 +512,29 @@ class SymbolicManipulation(WritingTask):
             (instance.rows[1:] < self.puzzle.letters).sum(axis=1, dtype=jnp.int32) + 1
         )
         number = jnp.minimum((ends <= written).sum(dtype=jnp.int32), operations[-1])
-        now = operations == number
+        is_current = operations == number
         num_before = jnp.where(operations == number - 1, ends, 0).sum(dtype=jnp.int32)
         row, result = (
-            jnp.where(now[:, None], rows, 0).sum(axis=0, dtype=jnp.int8)
+            jnp.where(is_current[:, None], rows, 0).sum(axis=0, dtype=jnp.int8)
             for rows in (instance.rows[:-1], instance.rows[1:])
         )
-        return now, written - num_before, row, result
+        return is_current, written - num_before, row, result
 
     # -- host side ---------------------------------------------------------------------------------
 
     def _progress(self, state: WritingState, params: Params) -> tuple[int, list[int], list[int]]:
-        """Return the number of the current operation,
-        the sequence that it is applied to, and the written part of its result.
+        """Return where the player is in the program.
+
+        This is the number of the current operation, the sequence that it is applied to, and the
+        written part of its result.
         """
-        now, position, row, result = self._at(state.written, params.instance)
+        is_current, position, row, result = self._writing_place(state.written, params.instance)
         puzzle = self.puzzle
         sequences = (
             puzzle.symbols_of(np.asarray(row)),
             puzzle.symbols_of(np.asarray(result))[: int(position)],
         )
-        return int(np.argmax(now)), *sequences
+        return int(np.argmax(is_current)), *sequences
 
     def describe(self, state: WritingState, params: Params) -> str:
         """Show the operation, what it is applied to, and what is written."""
@@ -531,7 +543,8 @@ class SymbolicManipulation(WritingTask):
         return (
             f"Operation {number + 1} of {puzzle.operations}: "
             f"{puzzle.words(params.instance.program[number].tolist())}\nThe sequence: "
-            f"{puzzle.written(row)}\nWritten of the result: {puzzle.written(result) or 'nothing'}"
+            f"{puzzle.write_answer(row)}\nWritten of the result: "
+            f"{puzzle.write_answer(result) or 'nothing'}"
         )
 
     def how_to_act(self) -> str:
@@ -543,9 +556,7 @@ class SymbolicManipulation(WritingTask):
         )
 
     def draw(self, state: WritingState, params: Params) -> np.ndarray:
-        """Draw the sequence above, what is written of the result below,
-        the operation between them.
-        """
+        """Draw the sequence, below it the operation, and below that what is written."""
         number, row, result = self._progress(state, params)
         width = self.puzzle.width
         board = Board(4, width, self.picture_shape)

@@ -17,7 +17,7 @@ TIERS = {"easy": 3, "medium": 5, "hard": 6}
 
 
 @cache
-def fewest(numbers: tuple[int, ...]) -> dict[int, int]:
+def fewest_operations(numbers: tuple[int, ...]) -> dict[int, int]:
     """Everything that play with these numbers can make, and after how many operations at least."""
     best = dict.fromkeys(numbers, 0)
     for i, j in itertools.combinations(range(len(numbers)), 2):
@@ -27,7 +27,7 @@ def fewest(numbers: tuple[int, ...]) -> dict[int, int]:
             {max(a, b) // min(a, b)} if max(a, b) % min(a, b) == 0 else set()
         )
         for result in results - {0}:
-            for value, count in fewest(tuple(sorted([*remaining, result]))).items():
+            for value, count in fewest_operations(tuple(sorted([*remaining, result]))).items():
                 if value not in numbers:
                     best[value] = min(best.get(value, 99), count + 1)
     return best
@@ -45,7 +45,7 @@ def test_the_solver_uses_as_few_operations_as_brute_force(
         answer = puzzle.solve(instance)
         assert puzzle.verify(instance, answer).solved
         assert (
-            fewest(numbers)[target]
+            fewest_operations(numbers)[target]
             == puzzle.difficulty(instance)
             == sum(answer.count(sign) for sign in "+-*/")
         )
@@ -98,7 +98,7 @@ def test_what_is_out_of_reach_is_found_to_be() -> None:
     unreachable = 0
     for _ in range(8):
         numbers = dice.sample(BOX, 4)
-        possible = fewest(tuple(sorted(numbers)))
+        possible = fewest_operations(tuple(sorted(numbers)))
         for target in TARGETS:
             variant = instance._replace(
                 numbers=np.array(numbers, np.int16), target=np.array(target, np.int16)

@@ -22,14 +22,15 @@ from rlbench_suite.puzzle.dice import Dice
 
 pytestmark = pytest.mark.of_variants
 TIERS = {"easy": 1, "medium": 2, "hard": 3}
-DO = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 HANDS = list(itertools.combinations_with_replacement(range(1, 14), 4))
 
 
 def solvable() -> list[bool]:
-    """Return for each hand whether some bracketing of some order makes 24, in floats, which err by
-    far less than two results can differ. What is divided by zero is infinite or no number, and
-    becomes 24 by nothing that uses all cards.
+    """Return for each hand whether some bracketing of some order makes 24, in floats.
+
+    Floats err by far less than two results can differ. A division by zero gives infinity or no
+    number, and nothing that uses all cards turns these into 24.
     """
     makes_24 = np.zeros(len(HANDS), bool)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -75,8 +76,9 @@ def test_the_tiers_are_thirds_of_the_solvable_hands() -> None:
 
 
 def test_chance_is_that_of_the_task() -> None:
-    """Uniformly random legal play of the interactive form,
-    exactly as likely to win as the difficulty says.
+    """Check that uniformly random legal play wins as often as the difficulty says.
+
+    The play is that of the interactive form.
     """
     task = card("Game24-v0").build(difficulty="easy")
     puzzle, key, count = task.puzzle, jax.random.key(3), 20_000
@@ -162,8 +164,10 @@ def test_what_is_no_answer_is_refused(answer: str) -> None:
 
 
 def test_values_are_those_of_python() -> None:
-    """Random expressions of any shape:
-    the verifier says solved exactly where Python's own arithmetic says 24.
+    """Compare the verifier with Python's own arithmetic.
+
+    The expressions are random and of any shape. The verifier must accept exactly those that make
+    24.
     """
     puzzle, dice = Game24Puzzle(1), Dice(1, 2)
     instance = puzzle.generate(0)
@@ -178,7 +182,7 @@ def test_values_are_those_of_python() -> None:
             (left, a), (right, b) = words[at : at + 2]
             sign = dice.choice("+-*/")
             divides_by_zero |= sign == "/" and b == 0
-            value = a if sign == "/" and b == 0 else DO[sign](a, b)
+            value = a if sign == "/" and b == 0 else OPERATIONS[sign](a, b)
             words[at : at + 2] = [(f"({left} {sign} {right})", value)]
         text, value = words[0]
         solved = puzzle.verify(instance._replace(numbers=np.array(cards, np.int16)), text).solved
@@ -197,7 +201,7 @@ def test_precedence_is_that_of_python() -> None:
         groups, sign = [Fraction(cards[0])], signs
         for s, number in zip(sign, cards[1:], strict=True):  # sums of products, by hand
             if s in "*/":
-                groups[-1] = DO[s](groups[-1], Fraction(number))
+                groups[-1] = OPERATIONS[s](groups[-1], Fraction(number))
             else:
                 groups.append(Fraction(number if s == "+" else -number))
         text = "".join(f"{card}{s}" for card, s in zip(cards, [*signs, ""], strict=True))
@@ -267,7 +271,7 @@ def test_every_action_is_what_fractions_say(name: str) -> None:
                     a, b = (
                         (values[j], values[i]) if symbol.endswith("r") else (values[i], values[j])
                     )
-                    result = None if symbol[0] == "/" and b == 0 else DO[symbol[0]](a, b)
+                    result = None if symbol[0] == "/" and b == 0 else OPERATIONS[symbol[0]](a, b)
                     if result is not None and (
                         name == "Game24-v0" or (result > 0 and result.denominator == 1)
                     ):

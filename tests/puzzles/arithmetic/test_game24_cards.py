@@ -1,5 +1,7 @@
-"""Game24Cards-v0: formulas against Python's own arithmetic over fractions, masks against every
-formula that the grammar has, pictures against cards pasted one by one.
+"""Tests of Game24Cards-v0 against independent references.
+
+Formulas are compared with Python's own arithmetic over fractions, masks with every formula that the
+grammar has, and pictures with cards pasted one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from comparison import Compared
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.arithmetic import card_pictures, running_value
-from rlbench_suite.envs.puzzles.arithmetic.card_pictures import lit
+from rlbench_suite.envs.puzzles.arithmetic.card_pictures import as_rgb
 from rlbench_suite.envs.puzzles.arithmetic.combine import Instance
 from rlbench_suite.envs.puzzles.arithmetic.game24_cards import (
     LENGTH,
@@ -121,20 +123,21 @@ def replay(task: Game24Cards, hands: Any, targets: Any, formulas: list[list[str]
         return jax.lax.scan(step, task.initial(key, params), actions)
 
     return jax.jit(jax.vmap(write))(
-        np.array(hands, np.int16), np.array(targets, np.int16), padded(formulas)
+        np.array(hands, np.int16), np.array(targets, np.int16), pad_formulas(formulas)
     )
 
 
-def padded(formulas: list[list[str]]) -> np.ndarray:
+def pad_formulas(formulas: list[list[str]]) -> np.ndarray:
     rows = np.full((len(formulas), LENGTH), -1, np.int32)
     for row, formula in zip(rows, formulas, strict=True):
         row[: len(formula)] = [TOKENS.index(token) for token in formula]
     return rows
 
 
-def closed(tokens: list[str]) -> list[str]:
-    """Return the formula so far with all parentheses closed,
-    without a waiting operator and empty parentheses.
+def close_parentheses(tokens: list[str]) -> list[str]:
+    """Return the formula so far with all parentheses closed.
+
+    A waiting operator and empty parentheses are left out.
     """
     while tokens and tokens[-1] in "+-*/(":
         tokens = tokens[:-1]
@@ -142,8 +145,9 @@ def closed(tokens: list[str]) -> list[str]:
 
 
 def test_values_are_those_of_fractions() -> None:
-    """10,000 random formulas of four cards, at every token,
-    and whether = is rewarded after the last.
+    """Compare 10,000 random formulas of four cards with fractions at every token.
+
+    This covers whether = is rewarded after the last.
     """
     task, dice, count = task_of("medium"), Dice(1, 1), 10_000
     hands = [[dice.between(1, 13) for _ in range(4)] for _ in range(count)]
@@ -161,7 +165,7 @@ def test_values_are_those_of_fractions() -> None:
             assert mask[row, t, TOKENS.index(token)], (formula, t)
             assert over[row, t] == (token == "=")
             if t % 3 == 0 or token == "=":
-                so_far = closed([word for word in formula[: t + 1] if word != "="])
+                so_far = close_parentheses([word for word in formula[: t + 1] if word != "="])
                 if so_far and token not in "+-*/(":
                     expected = value(so_far)
                     running = (
@@ -222,8 +226,8 @@ def test_symbols_say_what_could_come() -> None:
                     else:
                         before_operator = tokens[:-1] if awaits_number else tokens
                         prefix = tokens if tokens[-1] == "(" else [*before_operator, operator]
-                        worths.append(value(closed([*prefix, str(number)])))
-                worths.append(None if awaits_number else value(closed(tokens)))
+                        worths.append(value(close_parentheses([*prefix, str(number)])))
+                worths.append(None if awaits_number else value(close_parentheses(tokens)))
                 expected_scaled = [
                     0.0 if worth is None else float(worth / (abs(worth) + target))
                     for worth in worths
@@ -254,8 +258,9 @@ def legal(tokens: list[str], hand: list[int], pairs: int) -> set[str]:
 
 @pytest.mark.parametrize(("tier", "size"), [("easy", 2), ("medium", 4)])
 def test_random_play_keeps_the_grammar_and_always_ends(tier: str, size: int) -> None:
-    """Legal tokens drawn at random, in one batch: masks,
-    and what the verifier says of each finished formula.
+    """Check the masks, and what the verifier says of each finished formula.
+
+    Legal tokens are drawn at random, in one batch.
     """
     task: Game24Cards = task_of(tier)
     puzzle, key, count = task.puzzle, jax.random.key(5), 300
@@ -388,7 +393,7 @@ def test_the_prompt_names_the_cards() -> None:
 
 
 def test_every_card_and_token_looks_different() -> None:
-    pictures, strips = lit(card_pictures.cards()), lit(card_pictures.boxes(TOKENS))
+    pictures, strips = as_rgb(card_pictures.cards()), as_rgb(card_pictures.boxes(TOKENS))
     assert len({picture.tobytes() for picture in pictures}) == 53
     assert len({strip.tobytes() for strip in strips}) == 21
     red = [
@@ -408,7 +413,7 @@ def test_the_picture_shows_hand_and_formula() -> None:
     step = jax.jit(
         lambda state, action, params: task.transition(state, action, jax.random.key(0), params)
     )
-    pictures, strips = lit(card_pictures.cards()), lit(card_pictures.boxes(TOKENS))
+    pictures, strips = as_rgb(card_pictures.cards()), as_rgb(card_pictures.boxes(TOKENS))
     for seed in range(12):
         instance = puzzle.generate(seed)
         params = jax.tree.map(jnp.asarray, Params(instance, np.zeros(1, np.int16)))
@@ -416,7 +421,7 @@ def test_the_picture_shows_hand_and_formula() -> None:
         expected = np.empty((64, 156, 3), np.uint8)
         expected[:50] = pictures[-1][0, 0]
         expected[50:] = strips[0][0, 0]
-        expected[50:, 144:] = 255 - lit(card_pictures.boxes(("24",)))[1]
+        expected[50:, 144:] = 255 - as_rgb(card_pictures.boxes(("24",)))[1]
         hand = zip(
             instance.numbers.tolist(),
             *(np.asarray(leaf).tolist() for leaf in state[1:4]),

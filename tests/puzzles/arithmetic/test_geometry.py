@@ -1,5 +1,6 @@
-"""Geometry-v0: prompts are read back as English;
-points are checked by what defines them, answers by other formulas.
+"""Tests of Geometry-v0, whose prompts are read back as English.
+
+Points are checked by what defines them, answers by other formulas.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from writing_tasks import check_rewards, seen_after
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.arithmetic.geometry import (
-    FREE,
+    MAX_GIVEN,
     BoardGeometryPuzzle,
     GeometryPuzzle,
     Instance,
@@ -47,7 +48,7 @@ def shoelace(*corners: Point) -> Fraction:
     ) / Fraction(2)
 
 
-def on_line(x: Point, p: Point, q: Point) -> bool:
+def is_on_line(x: Point, p: Point, q: Point) -> bool:
     return p != q and shoelace(x, p, q) == 0
 
 
@@ -69,7 +70,9 @@ DEFINITIONS: dict[str, Callable[..., bool]] = {
         square(x, p) * 4 == square(x, q) * 4 == square(p, q)
     ),
     rf"the centroid of triangle {P}{P}{P} \(the mean of its corners\)": lambda x, p, q, r: (
-        on_line(x, p, halfway(q, r)) and on_line(x, q, halfway(p, r)) and shoelace(p, q, r) > 0
+        is_on_line(x, p, halfway(q, r))
+        and is_on_line(x, q, halfway(p, r))
+        and shoelace(p, q, r) > 0
     ),
     f"the reflection of {P} in the point {P}": lambda x, p, q: halfway(x, p) == q,
     "the fourth corner of the parallelogram "
@@ -80,13 +83,13 @@ DEFINITIONS: dict[str, Callable[..., bool]] = {
         square(x, q) == square(p, q) and perpendicular(q, p, q, x) and counterclockwise(q, p, x)
     ),
     f"the foot of the perpendicular from {P} to the line {P}{P}": lambda x, p, q, r: (
-        on_line(x, q, r) and perpendicular(p, x, q, r)
+        is_on_line(x, q, r) and perpendicular(p, x, q, r)
     ),
     f"the reflection of {P} in the line {P}{P}": lambda x, p, q, r: (
-        on_line(halfway(x, p), q, r) and perpendicular(p, x, q, r)
+        is_on_line(halfway(x, p), q, r) and perpendicular(p, x, q, r)
     ),
     f"the intersection of the lines {P}{P} and {P}{P}": lambda x, p, q, r, s: (
-        on_line(x, p, q) and on_line(x, r, s)
+        is_on_line(x, p, q) and is_on_line(x, r, s)
     ),
     f"the centre of the circle through {P}, {P} and {P}": lambda x, p, q, r: (
         square(x, p) == square(x, q) == square(x, r)
@@ -109,7 +112,7 @@ def tangent(p: Point, q: Point, r: Point) -> float:
     return math.tan(min(angle, 2 * math.pi - angle))
 
 
-def inside(p: Point, q: Point, r: Point) -> int:
+def count_inside(p: Point, q: Point, r: Point) -> int:
     """Counted one by one."""
     xs, ys = zip(p, q, r, strict=True)
     count = 0
@@ -145,7 +148,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
         square(p, q) * square(q, r) * square(r, p) / (16 * shoelace(p, q, r) ** 2)
     ),
     rf"How many points with whole coordinates lie inside triangle {P}{P}{P}, "
-    rf"not on its sides\?": inside,
+    rf"not on its sides\?": count_inside,
     rf"What is the area of the convex quadrilateral {P}{P}{P}{P}\?": convex_area,
 }
 
@@ -164,8 +167,9 @@ def question_of(prompt: str) -> str:
 
 
 def figure_of(prompt: str, claimed: list[Point]) -> dict[str, Point]:
-    """Return all points by name: those given,
-    and those claimed to be constructed if each is what the prompt says.
+    """Return all points by name, the given ones and the claimed ones.
+
+    Each claimed point must be what the prompt says.
     """
     free_points = re.findall(rf"{P} = \((-?\d+), (-?\d+)\)", prompt)
     figure = {name: (Fraction(x), Fraction(y)) for name, x, y in free_points}
@@ -187,7 +191,7 @@ def test_figures_and_answers_are_what_the_prompt_says(
     for seed in range(300):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         prompt = puzzle.prompt(instance)
-        figure = figure_of(prompt, puzzle.figure(instance)[FREE:])
+        figure = figure_of(prompt, puzzle.figure(instance)[MAX_GIVEN:])
         form, value, points = meaning(ANSWERS, question_of(prompt))
         right, answer = value(*(figure[p] for p in points)), puzzle.solve(instance)
         question_counts[form] += 1
@@ -284,17 +288,17 @@ def test_orders_of_points_that_make_no_difference_are_those(table: Any) -> None:
         assert neutral_orders == set(entry.orders), entry.words
 
 
-def moved(instance: Instance, turns: int, reflect: bool, dice: Dice) -> Instance:
+def move_figure(instance: Instance, turns: int, reflect: bool, dice: Dice) -> Instance:
     """Turn, reflect and shift the figure, and name and order its points anew, all at random."""
     x, y = instance.points.T.astype(int)
     for _ in range(turns):
         x, y = -y, x
     if reflect:
         x = -x
-    order = dice.shuffled(range(FREE))
+    order = dice.shuffled(range(MAX_GIVEN))
     points = np.stack([x + dice.between(-9, 9), y + dice.between(-9, 9)], axis=1)[order]
     new = {old: place for place, old in enumerate(order)} | {
-        k: k for k in (-1, *range(FREE, 2 * FREE))
+        k: k for k in (-1, *range(MAX_GIVEN, 2 * MAX_GIVEN))
     }
 
     def line(table: Any, kind: int, used: list[int]) -> list[int]:
@@ -321,11 +325,11 @@ def test_canonical_forgets_place_and_names(constructions: int) -> None:
         instance = puzzle.generate(seed)
         form = puzzle.canonical(instance)
         forms.add(form)
-        disguised = moved(instance, dice.below(4), False, dice)
+        disguised = move_figure(instance, dice.below(4), False, dice)
         assert puzzle.canonical(disguised) == form
         assert puzzle.answer_to(disguised, puzzle.figure(disguised)) is not None
         if TURN not in instance.steps[:, 0]:
-            assert puzzle.canonical(moved(instance, dice.below(4), True, dice)) == form
+            assert puzzle.canonical(move_figure(instance, dice.below(4), True, dice)) == form
             reflected += 1
         points = instance.points.copy()
         points[0] += (1, 0)
@@ -362,7 +366,7 @@ def test_on_a_board_all_points_are_whole_and_the_plan_writes_them(tier: str) -> 
     instances = [puzzle.generate(seed) for seed in range(300)]
     tokens = []
     for instance in instances:
-        constructed = puzzle.figure(instance)[FREE:]
+        constructed = puzzle.figure(instance)[MAX_GIVEN:]
         figure = figure_of(puzzle.prompt(instance), constructed)
         assert all(value in range(puzzle.side) for point in figure.values() for value in point)
         tokens.append([int(value) for point in constructed for value in point])
@@ -382,7 +386,7 @@ def test_the_observation_is_construction_and_coordinates(tier: str) -> None:
         seen_after(task, instances, written), written, instances, strict=True
     ):
         kind, places, numbers, x, y_is_due, which = np.split(row, sizes)
-        constructed = puzzle.figure(instance)[FREE:]
+        constructed = puzzle.figure(instance)[MAX_GIVEN:]
         figure = figure_of(puzzle.prompt(instance), constructed)
         words = re.findall(r"^[E-H] is (.*)\.$", puzzle.prompt(instance), re.MULTILINE)[count // 2]
         form, _, names = meaning(DEFINITIONS, words)

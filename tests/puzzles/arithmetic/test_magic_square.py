@@ -90,7 +90,7 @@ def test_easy_instances_have_exactly_the_completions_there_are() -> None:
         several += len(expected) > 1
         for square in expected:  # any of them is right
             assert puzzle.verify(
-                puzzle.generate(seed), puzzle.written(puzzle.as_rows(square))
+                puzzle.generate(seed), puzzle.write_answer(puzzle.as_rows(square))
             ).solved
     assert several > 0
 
@@ -123,7 +123,7 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
             elif kind == "random":
                 for cell in free:
                     cells[cell] = 1 + dice.below(puzzle.fillable)
-            verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells)))
+            verdict = puzzle.verify(instance, puzzle.write_answer(puzzle.as_rows(cells)))
             assert verdict.valid
             assert verdict.solved == is_magic(cells)
             kinds.add((kind, verdict.solved))
@@ -174,8 +174,8 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
             )
         boards.append(cells)
     batch = jnp.asarray(boards, jnp.int8)
-    allowed = np.asarray(jax.jit(jax.vmap(lambda cells: task.allowed(cells, None)))(batch))
-    solved = np.asarray(jax.jit(jax.vmap(lambda cells: task.solved(cells, None)))(batch))
+    allowed = np.asarray(jax.jit(jax.vmap(lambda cells: task.allowed_symbols(cells, None)))(batch))
+    solved = np.asarray(jax.jit(jax.vmap(lambda cells: task.is_solved(cells, None)))(batch))
     total = side * (side**2 + 1) // 2
     for cells, may, right in zip(boards, allowed, solved, strict=True):
         for cell, number in itertools.product(range(side * side), range(1, side**2 + 1)):

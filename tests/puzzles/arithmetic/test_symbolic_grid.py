@@ -160,7 +160,7 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
     stacked = Instance(*(np.stack(column) for column in zip(*instances, strict=True)))
     batch = jnp.asarray(boards, jnp.int8)
     allowed = np.asarray(jax.jit(jax.vmap(task.mask))(batch, stacked)).reshape(len(boards), -1, 9)
-    solved = np.asarray(jax.jit(jax.vmap(task.solved))(batch, stacked))
+    solved = np.asarray(jax.jit(jax.vmap(task.is_solved))(batch, stacked))
     for digits, instance, may, right in zip(boards, instances, allowed, solved, strict=True):
         side = puzzle.side
         lines = [*instance.letters.reshape(side, side), *instance.letters.reshape(side, side).T]

@@ -1,5 +1,6 @@
-"""Saturn, UniqueSAT, MaxSAT and SAT50:
-claims against python-sat and enumeration, games against the verifier.
+"""Tests of Saturn, UniqueSAT, MaxSAT and SAT50.
+
+Claims are compared with python-sat and enumeration, games with the verifier.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def game(name: str, tier: str) -> Any:
     return task
 
 
-def listed(instance: Any) -> Clauses:
+def clause_tuples(instance: Any) -> Clauses:
     return [tuple(x for x in row if x) for row in instance.clauses.tolist()]
 
 
@@ -98,7 +99,7 @@ def test_saturn_has_different_clauses_and_its_chance_is_exact(
     length, variables, clauses = puzzle.size
     for seed in range(count):
         instance = puzzle.generate(seed)
-        formula = listed(instance)
+        formula = clause_tuples(instance)
         assert len({tuple(sorted(c)) for c in formula}) == len(formula) == clauses
         assert all(len({abs(x) for x in c}) == len(c) == length for c in formula)
         models = (costs_of_all(formula, variables) == 0).sum()
@@ -111,21 +112,23 @@ def test_saturn_has_different_clauses_and_its_chance_is_exact(
 
 
 def test_saturn_plants_by_its_law() -> None:
-    """All seven patterns of agreement with the hidden assignment are equally frequent:
-    4/7 of the literals agree.
+    """Check that all seven patterns of agreement with the hidden assignment are equally frequent.
+
+    So 4/7 of the literals agree.
     """
     puzzle, patterns = SaturnPuzzle(1), dict.fromkeys(range(1, 8), 0)
     for seed in range(3000):
         hidden = Dice(5, seed).below(32)  # the first draw
-        for clause in listed(puzzle.compose(Dice(5, seed))):
+        for clause in clause_tuples(puzzle.compose(Dice(5, seed))):
             agrees = [(hidden >> abs(x) - 1 & 1) == (x > 0) for x in clause]
             patterns[sum(agree << i for i, agree in enumerate(agrees))] += 1
     assert stats.chisquare(list(patterns.values())).pvalue > 1e-3
 
 
 def test_saturn_leaks_and_sat_does_not() -> None:
-    """A vote of signs beats chance by far on every tier,
-    and is near chance where planting is quiet.
+    """Check that a vote of signs beats chance by far on every tier of Saturn.
+
+    It is near chance where planting is quiet.
     """
     for tier in ("easy", "medium", "hard"):
         scores = card("Saturn-v0").one_shot_scores(tier)
@@ -147,7 +150,7 @@ def test_unique_sat_has_one_model(tier: str, count: int, compared: Compared) -> 
     puzzle = puzzle_of("UniqueSAT-v0", tier)
     for seed in range(count):
         instance = puzzle.generate(seed, "test")
-        with Cadical153(bootstrap_with=listed(instance)) as solver:
+        with Cadical153(bootstrap_with=clause_tuples(instance)) as solver:
             assert solver.solve()
             model = solver.get_model()
             assert " ".join(map(str, model)) == puzzle.solve(instance)
@@ -166,14 +169,14 @@ def test_max_sat_knows_the_optimum(tier: str, count: int, compared: Compared) ->
     for seed in range(count):
         instance = puzzle.generate(seed)
         soft = WCNF()
-        for clause in listed(instance):
+        for clause in clause_tuples(instance):
             soft.append(list(clause), weight=1)
         with RC2(soft) as solver:
             solver.compute()
             assert solver.cost == instance.min_unsatisfied > 0
         literals = {int(word) for word in puzzle.solve(instance).split()}
         assert (
-            sum(not literals & set(clause) for clause in listed(instance))
+            sum(not literals & set(clause) for clause in clause_tuples(instance))
             == instance.min_unsatisfied
         )
         compared(puzzle, instance)
@@ -183,7 +186,7 @@ def test_max_sat_takes_every_best_assignment_and_no_other() -> None:
     puzzle, several = puzzle_of("MaxSAT-v0", "easy"), 0
     for seed in range(5):
         instance = puzzle.generate(seed)
-        costs = costs_of_all(listed(instance), 8)
+        costs = costs_of_all(clause_tuples(instance), 8)
         several += (costs == costs.min()).sum() > 1
         for a, cost in enumerate(costs.tolist()):
             verdict = puzzle.verify(instance, as_answer([a >> v & 1 == 1 for v in range(8)]))
@@ -202,8 +205,9 @@ def test_max_sat_takes_every_best_assignment_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", GAMES)
 def test_the_game_ends_where_the_verifier_is_satisfied(name: str) -> None:
-    """Random and right assignments, one batched call:
-    goal, count, mask and observation against the definitions.
+    """Compare goal, count, mask and observation with the definitions.
+
+    Random and right assignments are judged in one batched call.
     """
     task = game(name, "easy")
     puzzle, rng, n = task.puzzle, np.random.default_rng(0), task.variables
@@ -215,7 +219,7 @@ def test_the_game_ends_where_the_verifier_is_satisfied(name: str) -> None:
     params = jax.vmap(lambda i: params_of_traced(task, i))(jnp.asarray(numbers))
 
     def look(assignment: jax.Array, params: Params) -> Any:
-        state, key = task.judged(assignment, params), jax.random.key(0)
+        state, key = task.judge_assignment(assignment, params), jax.random.key(0)
         outcome = (
             task.terminal(state, key, params),
             task.info(state, params),
@@ -225,7 +229,7 @@ def test_the_game_ends_where_the_verifier_is_satisfied(name: str) -> None:
 
     over, info, mask, observation = jax.jit(jax.vmap(look))(jnp.asarray(words(true)), params)
     for i, instance in enumerate(instances):
-        clauses = listed(instance)
+        clauses = clause_tuples(instance)
         cost = misses(clauses, true[i])
         assert (
             bool(over[i])
@@ -265,7 +269,7 @@ def test_a_plan_flips_legally_from_all_false_to_a_right_answer(name: str, tier: 
     for split in Split:
         for number in range(15):
             instance = task.puzzle.generate(number, split.name.lower())
-            clauses, true = listed(instance), np.zeros(task.variables, bool)
+            clauses, true = clause_tuples(instance), np.zeros(task.variables, bool)
             for action in task.bank.plans[64 * split + number]:
                 if action == STOP:
                     break
@@ -295,7 +299,7 @@ def test_every_action_flips_its_variable_and_no_other() -> None:
     """Beyond one word too: SAT50-v0."""
     task = game("SAT50-v0", "medium")
     true = np.random.default_rng(0).random((1, 50)) < 0.5
-    state: State = jax.jit(task.judged)(words(true)[0], params_of(task, 3))
+    state: State = jax.jit(task.judge_assignment)(words(true)[0], params_of(task, 3))
     after = jax.vmap(lambda a: task.transition(state, a, jax.random.key(0), params_of(task, 3)))(
         jnp.arange(50)
     )
@@ -324,11 +328,11 @@ def test_focused_flips_lose_no_shortest_path(name: str) -> None:
     n = task.variables
     every = jnp.arange(2**n, dtype=jnp.uint32)[:, None]
     masks = jax.jit(
-        jax.vmap(lambda a, p: task.action_mask(task.judged(a, p), p), in_axes=(0, None))
+        jax.vmap(lambda a, p: task.action_mask(task.judge_assignment(a, p), p), in_axes=(0, None))
     )
     rng = random.Random(0)
     for number in rng.sample(range(64), 10):
-        costs = costs_of_all(listed(task.puzzle.generate(number)), n)
+        costs = costs_of_all(clause_tuples(task.puzzle.generate(number)), n)
         legal = np.asarray(masks(every, params_of(task, number))) @ (1 << np.arange(n))
         for best in np.flatnonzero(costs == costs.min()):
             assert ((legal & (np.arange(2**n) ^ best) != 0) | (costs == costs.min())).all()
@@ -341,9 +345,10 @@ def test_words_and_picture(name: str) -> None:
     right = task.puzzle.assignment(instance, task.puzzle.solve(instance))
     opposite = ~right
     goal, start = (
-        task.judged(jnp.asarray(words(true[None])[0]), params) for true in (right, opposite)
+        task.judge_assignment(jnp.asarray(words(true[None])[0]), params)
+        for true in (right, opposite)
     )
-    cost = misses(listed(instance), opposite)
+    cost = misses(clause_tuples(instance), opposite)
     assert f"c The assignment now: {cost} of {task.clauses}" in task.describe(start, params)
     over = task.why_over(goal, params, {})
     assert over == "every clause is satisfied" or over.endswith(

@@ -1,5 +1,7 @@
-"""RefuteSAT: both kinds of answers against python-sat and a proof checker of its own,
-the game against plain Python.
+"""Tests of RefuteSAT against independent references.
+
+Both kinds of answers are compared with python-sat and with a proof checker written here, the game
+with plain Python.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ pytestmark = pytest.mark.of_variants
 Clauses = list[tuple[int, ...]]
 
 
-def listed(instance: Any) -> Clauses:
+def clause_tuples(instance: Any) -> Clauses:
     return [tuple(row) for row in instance.clauses.tolist()]
 
 
@@ -44,8 +46,9 @@ def satisfiable(clauses: Clauses) -> bool:
 
 
 def closes(clauses: Clauses, tokens: list[str], literals: frozenset[int]) -> list[str] | None:
-    """Recursively, by the words of the prompt:
-    the tokens behind the proof that the first ones are; None if none.
+    """Return the tokens behind the proof that the first ones are, or None if they are none.
+
+    The definition is recursive, like the words of the prompt.
     """
     if not tokens:
         return None
@@ -70,7 +73,7 @@ def test_half_of_the_formulas_have_a_model_and_each_answer_is_right(
     puzzle, models = RefuteSATPuzzle(tier), 0
     for seed in range(count):
         instance = puzzle.generate(seed, "test")
-        clauses, answer = listed(instance), puzzle.solve(instance)
+        clauses, answer = clause_tuples(instance), puzzle.solve(instance)
         kind = satisfiable(clauses)
         models += kind
         if kind:
@@ -86,15 +89,16 @@ def test_half_of_the_formulas_have_a_model_and_each_answer_is_right(
 
 
 def test_the_checker_takes_exactly_what_closes_every_case() -> None:
-    """Proofs with tokens exchanged, dropped, doubled and moved;
-    on the formula that they are of and on others.
+    """Compare the verifier with the proof checker on wrong and right proofs.
+
+    Tokens are exchanged, dropped, doubled and moved, and proofs are tried on other formulas too.
     """
     puzzle, rng = RefuteSATPuzzle(8), random.Random(0)
     instances = [puzzle.generate(seed) for seed in range(120)]
     proofs = [a.split()[1:] for a in map(puzzle.solve, instances) if a.startswith("UNSAT")]
     counts = {True: 0, False: 0}
     for instance in instances:
-        clauses = listed(instance)
+        clauses = clause_tuples(instance)
         for _ in range(20):
             own_proof = puzzle.solve(instance).split()[1:]
             keeps_formula = (
@@ -224,8 +228,9 @@ class Cases:
 
 @pytest.mark.parametrize("tier", ["easy", "hard"])
 def test_the_game_is_depth_first_search(tier: str) -> None:
-    """Random branchings, against the stack in plain Python:
-    values, rewards, observation, mask, end.
+    """Compare random branchings with a stack in plain Python.
+
+    This covers values, rewards, observation, mask and end.
     """
     task, rng, outcomes, key = game(tier), random.Random(0), set(), jax.random.key(0)
     n = task.variables
@@ -241,7 +246,7 @@ def test_the_game_is_depth_first_search(tier: str) -> None:
         return after, task.reward(state, action, after, key, params), *views
 
     for number in range(20):
-        clauses = listed(task.puzzle.generate(number))
+        clauses = clause_tuples(task.puzzle.generate(number))
         params = params_of(task, number)
         state, plain, total = task.initial(key, params), Cases(clauses), 0.0
         budget = int(params.instance.budget)
@@ -300,7 +305,7 @@ def test_the_plan_decides_every_formula(tier: str) -> None:
         state = task.initial(key, params)
         for action in params.plan[params.plan >= 0]:
             state = move(state, action.astype(jnp.int32), key, params)
-        expected = MODEL if satisfiable(listed(task.puzzle.generate(number))) else REFUTED
+        expected = MODEL if satisfiable(clause_tuples(task.puzzle.generate(number))) else REFUTED
         assert int(state.outcome) == expected
 
 

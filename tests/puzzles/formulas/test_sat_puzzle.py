@@ -1,5 +1,6 @@
-"""The one-shot form of SAT-v0, and what formulas' puzzles share,
-against python-sat and the definitions.
+"""Tests of the one-shot form of SAT-v0, and of what formulas' puzzles share.
+
+They are compared with python-sat and the definitions.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from rlbench_suite.puzzle.dice import Dice
 Clauses = list[tuple[int, ...]]
 
 
-def listed(instance: CNF) -> Clauses:
+def clause_tuples(instance: CNF) -> Clauses:
     return [tuple(x for x in row if x) for row in instance.clauses.tolist()]
 
 
@@ -54,7 +55,7 @@ def mixed_formula(rng: random.Random, variables: int, clauses: int) -> Clauses:
     return [tuple(rng.choice([v, -v]) for v in scope) for scope in scopes]
 
 
-def disguised(clauses: Clauses, variables: int, rng: random.Random) -> Clauses:
+def disguise(clauses: Clauses, variables: int, rng: random.Random) -> Clauses:
     """Variables renamed and negated, clauses and literals in another order."""
     names = rng.sample(range(1, variables + 1), variables)
     signs = [rng.choice([1, -1]) for _ in range(variables)]
@@ -76,7 +77,7 @@ def test_search_counts_as_enumeration_does() -> None:
         clauses = mixed_formula(rng, n, rng.randint(3, 20))
         every = [[v + 1 if a >> v & 1 else -v - 1 for v in range(n)] for a in range(2**n)]
         count = sum(not misses(clauses, literals) for literals in every)
-        search = Search(clauses, n, most_models=2**n + 1)
+        search = Search(clauses, n, max_models=2**n + 1)
         assert search.models == count == models_of(clauses, n).bit_count()
         assert (search.model is None) == (count == 0)
         kinds.add(count > 0)
@@ -102,7 +103,7 @@ def test_every_formula_has_a_model_and_the_solver_finds_one(
         puzzle: Any = puzzle_of(name, tier)
         for seed in range(count):
             instance = puzzle.generate(seed, "test")
-            clauses = listed(instance)
+            clauses = clause_tuples(instance)
             assert len(clauses) == clause_count(puzzle.tier)
             assert all(len({abs(x) for x in clause}) == 3 for clause in clauses)
             literals = [int(word) for word in puzzle.solve(instance).split()]
@@ -134,7 +135,7 @@ def test_the_verifier_is_the_rule() -> None:
         flipped = [-x if rng.random() < 0.15 else x for x in right]
         anything = [rng.choice([x, -x]) for x in right]
         for literals in (right, flipped, anything):
-            expected = not misses(listed(instance), literals)
+            expected = not misses(clause_tuples(instance), literals)
             verdict = puzzle.verify(instance, " ".join(map(str, literals)))
             assert verdict.valid
             assert (
@@ -177,8 +178,9 @@ def test_another_format_is_invalid(spoil: Any) -> None:
 
 @pytest.mark.parametrize("split", Split)
 def test_both_forms_split_alike(split: Split) -> None:
-    """No formula of the game's test split is, in disguise,
-    of the one-shot form's train split, or the reverse.
+    """Check that a formula of the game belongs to the same split in the one-shot form.
+
+    This holds for disguised formulas too.
     """
     game, puzzle, rng = card("SAT-v0").build(difficulty=14), SATPuzzle(14), random.Random(0)
     batch = jax.jit(jax.vmap(game.sample_params, in_axes=(0, None)))(
@@ -186,7 +188,7 @@ def test_both_forms_split_alike(split: Split) -> None:
     )
     for sides in zip(*map(np.asarray, batch), strict=True):
         clauses = clauses_of_formula(type(batch)(*sides))
-        for form in (clauses, disguised(clauses, 14, rng)):
+        for form in (clauses, disguise(clauses, 14, rng)):
             assert puzzle.split_of(cnf(form, 14)) == split.name.lower()
 
 
@@ -197,7 +199,7 @@ def test_the_invariant_is_one() -> None:
         for _ in range(100):
             clauses = [uniform_clause(dice, n) for _ in range(m)]
             form = invariant(cnf(clauses, n))
-            assert invariant(cnf(disguised(clauses, n, rng), n)) == form
+            assert invariant(cnf(disguise(clauses, n, rng), n)) == form
             forms.add(form)
             changed = [*clauses[:-1], (-clauses[-1][0], *clauses[-1][1:])]
             unchanged = {tuple(sorted(c)) for c in changed} == {tuple(sorted(c)) for c in clauses}
@@ -213,13 +215,13 @@ def test_the_prompt_holds_the_formula() -> None:
     instance = puzzle.generate(0)
     text = puzzle.prompt(instance)
     variables, clauses = clauses_in(text[text.index("\n\np cnf") : text.index("\nAnswer with")])
-    assert (variables, clauses) == (20, listed(instance))
+    assert (variables, clauses) == (20, clause_tuples(instance))
 
 
 def test_any_dimacs_file_can_be_asked() -> None:
     puzzle = SATPuzzle(8)
     instance = puzzle.from_dimacs("c mine\np cnf 40 4\n1 -2 0 40 3 -4 39 -4 0\n-1 0 5 -5\n 0\n")
-    assert listed(instance) == [(1, -2), (40, 3, -4, 39), (-1,), (5, -5)]
+    assert clause_tuples(instance) == [(1, -2), (40, 3, -4, 39), (-1,), (5, -5)]
     answer = puzzle.solve(instance)
     assert puzzle.verify(instance, answer).score == 1
     assert puzzle.verify(instance, answer.replace("-1 ", "1 ", 1)).reason.endswith(

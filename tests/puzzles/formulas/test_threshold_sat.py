@@ -25,7 +25,7 @@ pytestmark = pytest.mark.of_variants
 Clauses = list[tuple[int, ...]]
 
 
-def listed(instance: Any) -> Clauses:
+def clause_tuples(instance: Any) -> Clauses:
     return [tuple(row) for row in instance.clauses.tolist()]
 
 
@@ -51,7 +51,7 @@ def test_of_every_two_seeds_one_has_a_model(tier: int, count: int, compared: Com
         kinds = []
         for seed in range(count // 2):
             instance = puzzle.generate(seed, split)
-            clauses, answer = listed(instance), puzzle.solve(instance)
+            clauses, answer = clause_tuples(instance), puzzle.solve(instance)
             kinds.append(satisfiable(clauses))
             assert kinds[-1] == bool(instance.satisfiable) == (answer != "UNSATISFIABLE")
             assert puzzle.verify(instance, answer).score == 1
@@ -65,8 +65,9 @@ def test_of_every_two_seeds_one_has_a_model(tier: int, count: int, compared: Com
 
 
 def test_shares_depend_on_the_keys_alone() -> None:
-    """Each block of seeds has all shares once, in an order that is uniform;
-    what was drawn before does not matter.
+    """Check that each block of seeds has all shares once, in a uniform order.
+
+    Earlier draws do not matter.
     """
     orders = []
     for block in range(600):
@@ -96,7 +97,7 @@ def test_nothing_is_planted() -> None:
     puzzle, signs = ThresholdSATPuzzle(20), {0: 0, 1: 0}
     for seed in range(400):
         instance = puzzle.generate(seed)
-        clauses = listed(instance)
+        clauses = clause_tuples(instance)
         assert len(clauses) == 93
         assert all(len({abs(x) for x in clause}) == 3 for clause in clauses)
         signs[int(instance.satisfiable)] += sum(x > 0 for clause in clauses for x in clause)
@@ -110,7 +111,7 @@ def test_the_verifier_takes_any_model_and_the_word_only_where_there_is_none() ->
     counts = {True: 0, False: 0}
     for seed in range(150):
         instance = puzzle.generate(seed)
-        clauses = listed(instance)
+        clauses = clause_tuples(instance)
         kind = satisfiable(clauses)
         verdict = puzzle.verify(instance, "UNSATISFIABLE")
         assert verdict.valid
@@ -179,7 +180,7 @@ def test_the_game_in_plain_python(tier: str) -> None:
         )
 
     for number in range(24):
-        clauses = listed(task.puzzle.generate(number))
+        clauses = clause_tuples(task.puzzle.generate(number))
         params = params_of(task, number)
         state = task.initial(jax.random.key(number), params)
         mask = task.action_mask(state, params)
@@ -205,17 +206,21 @@ def test_the_game_in_plain_python(tier: str) -> None:
             assert float(observation[-1]) == pytest.approx(1 - step / task.max_flips)
             assert task.observation_space.contains(np.asarray(observation))
             if over:
-                expected = (first - now) / m + (1 if now == 0 else 1 + now / m if rightly else 0)
-                assert total == pytest.approx(expected, abs=1e-5)
-                ends["right" if rightly or now == 0 else "wrong" if action == n else "used up"] += 1
+                bonus = 1 + now / m if rightly or now == 0 else 0
+                assert total == pytest.approx((first - now) / m + bonus, abs=1e-5)
+                if rightly or now == 0:
+                    ends["right"] += 1
+                else:
+                    ends["wrong" if action == n else "used up"] += 1
                 break
     assert min(ends.values()) >= 1, ends
 
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 def test_the_reference_decides_every_formula(tier: str) -> None:
-    """Play formulas of both kinds; a model is at most n flips away,
-    and a solved episode returns 1 plus the fraction unsatisfied.
+    """Play formulas of both kinds, and compare their returns with the formula.
+
+    A model is at most n flips away, and a solved episode returns 1 plus the fraction unsatisfied.
     """
     task = game(tier)
     record = play(task, reference_player(task), range(200))

@@ -1,5 +1,7 @@
-"""CheckmateInOne-v0: the move generator against published perft counts, legal and mating moves
-against the rules of chess written out once more.
+"""Tests of CheckmateInOne-v0 against published counts and the rules of chess.
+
+The move generator is compared with perft counts, legal and mating moves with the rules written out
+once more.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from rlbench_suite.envs.puzzles.games.chess_moves import (
     NOWHERE,
     WHITE,
     legal_moves,
+    make_move,
     mates,
     move_name,
-    moved,
 )
 from rlbench_suite.envs.puzzles.shared.puzzle_task import SolverPlayer
 from rlbench_suite.puzzle.dice import Dice
@@ -56,7 +58,7 @@ def instance_of(text: str) -> Instance:
 def perft(board: list[int], side: int, passing: int, depth: int) -> int:
     if depth == 0:
         return 1
-    after = (moved(board, move) for move in legal_moves(board, side, passing))
+    after = (make_move(board, move) for move in legal_moves(board, side, passing))
     return sum(perft(board, -side, passing, depth - 1) for board, passing in after)
 
 
@@ -121,8 +123,9 @@ def in_check(pieces: Pieces, white: bool) -> bool:
 
 
 def goes(pieces: Pieces, start: Square, end: Square, passed: Square | None) -> bool:
-    """Return whether a piece could move to a square
-    without a piece of its own side, its king left aside.
+    """Return whether a piece could move to a square without a piece of its own side.
+
+    Its king is left aside.
     """
     kind = pieces[start]
     if kind not in "Pp":
@@ -262,7 +265,7 @@ def test_a_check_that_is_answered_by_capturing_in_passing_is_no_mate() -> None:
     # The double step e2e4 checks the king on f5; only the pawn on d4 can take it, on e3.
     board = board_of("8/8/8/5k2/3p4/8/4P3/K7 w")
     move = next(m for m in legal_moves(board, WHITE) if move_name(m) == "e2e4")
-    after, passing = moved(board, move)
+    after, passing = make_move(board, move)
     assert "d4e3" in map(move_name, legal_moves(after, BLACK, passing))
     assert "d4e3" not in map(move_name, legal_moves(after, BLACK, NOWHERE))
 

@@ -42,17 +42,21 @@ def value(board: Board, player: int) -> int:
     """Return the value of the board for X when ``player`` is to move."""
     if won := winner(board):
         return 1 if won == 1 else -1
-    after = [value(put(board, cell, player), 3 - player) for cell in range(16) if not board[cell]]
+    after = [
+        value(place_stone(board, cell, player), 3 - player) for cell in range(16) if not board[cell]
+    ]
     return (max if player == 1 else min)(after, default=0)
 
 
-def put(board: Board, cell: int, player: int) -> Board:
+def place_stone(board: Board, cell: int, player: int) -> Board:
     return (*board[:cell], player, *board[cell + 1 :])
 
 
 def best_cells(board: Board, player: int) -> set[int]:
     worth = {
-        cell: value(put(board, cell, player), 3 - player) for cell in range(16) if not board[cell]
+        cell: value(place_stone(board, cell, player), 3 - player)
+        for cell in range(16)
+        if not board[cell]
     }
     best = (max if player == 1 else min)(worth.values())
     return {cell for cell, v in worth.items() if v == best}
@@ -77,14 +81,18 @@ def test_right_moves_are_those_of_minimax(empty: int, count: int, compared: Comp
         assert right == best_cells(board, 1)
         assert 0 < len(right) < empty, "some moves are best and some are not"
         assert not any(
-            winner(put(board, c, player)) for c in range(16) if not board[c] for player in (1, 2)
+            winner(place_stone(board, c, player))
+            for c in range(16)
+            if not board[c]
+            for player in (1, 2)
         )
         compared(puzzle, instance)
 
 
 def test_fewer_positions_give_the_same_values() -> None:
-    """Compare random boards on which nobody has won,
-    with threats and won games among what follows.
+    """Compare random boards on which nobody has won.
+
+    Positions that follow them include threats and won games.
     """
     dice = Dice(2, 2)
     outcomes = set()
@@ -124,7 +132,9 @@ def random_boards(instances: list[Position], seed: int = 0) -> list[Board]:
         board = board_of(instance)
         for player in (1, 2) * int(rng.integers(0, 2)):
             if not winner(board):
-                board = put(board, int(rng.choice(np.flatnonzero(np.array(board) == 0))), player)
+                board = place_stone(
+                    board, int(rng.choice(np.flatnonzero(np.array(board) == 0))), player
+                )
         boards.append(board)
     return boards
 
@@ -150,19 +160,19 @@ def test_the_opponent_plays_all_its_best_moves_and_no_others(empty: int) -> None
     actions = np.array([rng.choice(np.flatnonzero(instance.cells == 0)) for instance in instances])
     keys = jax.random.split(jax.random.key(0), 200)
 
-    def moved(game: Any, action: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def step_game(game: Any, action: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         params = Params(game, np.zeros(1, np.int16))
         after = task.transition(State(game.cells), action, key, params)
         return after.cells, task.terminal(after, key, params)
 
-    many = jax.jit(jax.vmap(jax.vmap(moved, (None, None, 0)), (0, 0, None)))
+    many = jax.jit(jax.vmap(jax.vmap(step_game, (None, None, 0)), (0, 0, None)))
     boards, over = (np.asarray(output) for output in many(table, actions, keys))
     for instance, action, after, ended in zip(
         instances, actions.tolist(), boards, over, strict=True
     ):
-        board = put(board_of(instance), action, 1)
+        board = place_stone(board_of(instance), action, 1)
         assert not winner(board)  # no first move wins at once
-        replies = {put(board, cell, 2) for cell in best_cells(board, 2)}
+        replies = {place_stone(board, cell, 2) for cell in best_cells(board, 2)}
         assert {tuple(cells) for cells in after.tolist()} == replies
         for cells, end in zip(after.tolist(), ended.tolist(), strict=True):
             assert end == (bool(winner(tuple(cells))) or 0 not in cells)

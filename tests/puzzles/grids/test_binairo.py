@@ -33,8 +33,9 @@ def lines_of(cells: list[int], side: int) -> list[list[int]]:
 
 
 def fits(line: list[int]) -> bool:
-    """Return whether a line that may have gaps (0) is neither too full
-    of a symbol nor has three in a row.
+    """Return whether a line that may have gaps (0) keeps the rules.
+
+    It is neither too full of a symbol nor has three in a row.
     """
     threes = [1, 1, 1], [2, 2, 2]
     return max(line.count(1), line.count(2)) <= len(line) // 2 and not any(
@@ -90,8 +91,9 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
 
 
 def test_counts_of_solutions_are_exact() -> None:
-    """Also where there are several or none:
-    the solver is not only asked what the generator makes.
+    """Count solutions where there are several or none, too.
+
+    The generator asks the solver about such grids on its way.
     """
     puzzle: Any = puzzle_of("Binairo-v0", "easy")
     every = [list(c) for c in itertools.product((1, 2), repeat=16) if keeps_the_rules(list(c), 4)]
@@ -138,7 +140,7 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
             free = [i for i, v in enumerate(instance.givens.tolist()) if v == 0]
             for cell in {"right": [], "one changed": dice.sample(free, 1), "random": free}[kind]:
                 cells[cell] = 3 - cells[cell] if kind == "one changed" else 1 + dice.below(2)
-            verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells)))
+            verdict = puzzle.verify(instance, puzzle.write_answer(puzzle.as_rows(cells)))
             assert verdict.valid
             assert verdict.solved == keeps_the_rules(cells, side)
             verdicts.add((kind, verdict.solved))
@@ -188,7 +190,7 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
     allowed = np.asarray(jax.jit(jax.vmap(lambda cells: task.mask(cells, None)))(batch)).reshape(
         len(boards), -1, 2
     )
-    solved = np.asarray(jax.jit(jax.vmap(lambda cells: task.solved(cells, None)))(batch))
+    solved = np.asarray(jax.jit(jax.vmap(lambda cells: task.is_solved(cells, None)))(batch))
     results = set()
     for cells, may, right in zip(boards, allowed, solved, strict=True):
         for cell, symbol in itertools.product(range(side * side), (1, 2)):

@@ -111,12 +111,13 @@ def test_there_is_one_solution(tier: str, count: int, compared: Compared) -> Non
 
 
 def test_nothing_else_passes_for_a_solution() -> None:
-    """Try all fillings by the counts of rows:
-    the task takes the solution for solved, and nothing else.
+    """Try all fillings that have the counts of rows.
+
+    The task must take the solution for solved, and nothing else.
     """
     task: Any = card("Campsite-v0").build(difficulty="easy")
     puzzle, side = task.puzzle, 5
-    solved = jax.jit(jax.vmap(task.solved, in_axes=(0, None)))
+    solved = jax.jit(jax.vmap(task.is_solved, in_axes=(0, None)))
     for seed in range(6):
         instance = puzzle.generate(seed)
         trees = instance.givens.reshape(side, side) == TREE
@@ -137,8 +138,10 @@ def test_nothing_else_passes_for_a_solution() -> None:
 
 
 def test_trees_cannot_share_a_tent() -> None:
-    """Counts right, nothing touches, every tree beside a tent
-    and every tent beside a tree, but no pairing.
+    """Refuse tents without a pairing with the trees.
+
+    All other rules are kept: counts are right, nothing touches, and every tree is beside a tent and
+    every tent beside a tree.
     """
     puzzle = CampsitePuzzle(5)
     # Two trees at one tent, and the reverse.
@@ -184,7 +187,7 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
             elif kind == "random":
                 for cell in free:
                     cells[cell] = 1 + dice.below(2)
-            verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells)))
+            verdict = puzzle.verify(instance, puzzle.write_answer(puzzle.as_rows(cells)))
             assert verdict.valid
             assert verdict.solved == keeps_the_rules(cells, instance.counts.tolist())
             kinds.add((kind, verdict.solved))
@@ -216,7 +219,7 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
     stacked = Instance(*(np.stack(column) for column in zip(*instances, strict=True)))
     batch = jnp.asarray(boards, jnp.int8)
     allowed = np.asarray(jax.jit(jax.vmap(task.mask))(batch, stacked)).reshape(len(boards), -1, 2)
-    solved = np.asarray(jax.jit(jax.vmap(task.solved))(batch, stacked))
+    solved = np.asarray(jax.jit(jax.vmap(task.is_solved))(batch, stacked))
     for cells, instance, may, right in zip(boards, instances, allowed, solved, strict=True):
         counts = instance.counts.tolist()
         tents_in = counts_of(cells)

@@ -1,5 +1,6 @@
-"""Hitori-v0 against its definition,
-and against a SAT solver that counts the solutions of larger boards.
+"""Tests of Hitori-v0 against its definition and a SAT solver.
+
+The SAT solver counts the solutions of larger boards.
 """
 
 from __future__ import annotations
@@ -136,15 +137,16 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
         keeps_the_rules(board_of(instance), grid.reshape(side, side) == 1)
         for instance, grid in zip(instances, grids, strict=True)
     ]
-    written = [puzzle.written(puzzle.as_rows(g.tolist())) for g in grids]
+    written = [puzzle.write_answer(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
     assert solved_by_task(task, instances, grids) == expected
     assert 60 <= sum(expected) <= 180
 
 
 def test_white_in_pieces_is_noticed() -> None:
-    """Break only the rule that random grids seldom break alone:
-    all different numbers, black cells in random places apart.
+    """Break only the rule that random grids seldom break alone.
+
+    All numbers are different, and black cells lie in random places apart.
     """
     side = 6
     task = task_of("Hitori-v0", side)
@@ -163,7 +165,7 @@ def test_white_in_pieces_is_noticed() -> None:
         expected.append(keeps_the_rules(board_of(instance), black))
     assert solved_by_task(task, [instance] * 300, grids) == expected
     puzzle = task.puzzle
-    reasons = [puzzle.broken(instance, puzzle.as_rows(grid.tolist())) for grid in grids]
+    reasons = [puzzle.broken_rule(instance, puzzle.as_rows(grid.tolist())) for grid in grids]
     assert [reason == "" for reason in reasons] == expected
     assert set(reasons) == {"", "the white cells do not hang together"}
 

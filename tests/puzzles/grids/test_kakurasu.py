@@ -16,8 +16,9 @@ pytestmark = pytest.mark.of_variants
 
 
 def number_of_fillings(rows: list[int], columns: list[int]) -> int:
-    """Count by running through the upper and through the lower rows,
-    with the number of ways to each tuple of sums.
+    """Count fillings by running through the upper and through the lower rows.
+
+    Each half yields the number of ways to each tuple of column sums.
     """
     side = len(rows)
 
@@ -87,10 +88,11 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
     instances = [puzzle.generate(seed, ("train", "test")[seed & 1]) for seed in range(400)]
     grids = grids_of(puzzle, instances)
     expected = [keeps_the_rules(i, g) for i, g in zip(instances, grids, strict=True)]
-    written = [puzzle.written(puzzle.as_rows(g.tolist())) for g in grids]
+    written = [puzzle.write_answer(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
     broken = [
-        puzzle.broken(i, puzzle.as_rows(g.tolist())) for i, g in zip(instances, grids, strict=True)
+        puzzle.broken_rule(i, puzzle.as_rows(g.tolist()))
+        for i, g in zip(instances, grids, strict=True)
     ]
     assert [not reason for reason in broken] == expected
     assert solved_by_task(task, instances, grids) == expected
@@ -130,8 +132,9 @@ def test_the_mask_forbids_what_a_line_shows_to_be_wrong(side: int) -> None:
 
 
 def within_clues(instance: Instance, grid: np.ndarray) -> np.ndarray:
-    """Cells both of whose lines are still within their clues:
-    the mask speaks of those that play can reach.
+    """Return the cells both of whose lines are still within their clues.
+
+    The mask speaks only of those that play can reach.
     """
     side = len(instance.row_sums)
     numbers = np.arange(1, side + 1)

@@ -120,7 +120,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
     instances = [puzzle.generate(seed, ("train", "test")[seed & 1]) for seed in range(count)]
     grids = grids_of(puzzle, instances)
     expected = [keeps_the_rules(grid.reshape(side, side)) for grid in grids]
-    written = [puzzle.written(puzzle.as_rows(g.tolist())) for g in grids]
+    written = [puzzle.write_answer(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
     assert solved_by_task(task, instances, grids) == expected
     assert count // 4 <= sum(expected) <= 3 * count // 4
@@ -134,29 +134,30 @@ def test_the_mask_forbids_what_the_grid_shows_to_be_wrong(side: int) -> None:
     for grid, mask in zip(grids, masks_by_task(task, instances, grids), strict=True):
         board = grid.reshape(side, side)
 
-        def lit(cell: tuple[int, int], board: np.ndarray = board) -> bool:
+        def is_lit(cell: tuple[int, int], board: np.ndarray = board) -> bool:
             return board[cell] == 1 or any(
                 board[source] == 1 for source in lines_of_sight(board, *cell)
             )
 
-        def lacking(wall: tuple[int, int], board: np.ndarray = board) -> int:
+        def lacking_bulbs(wall: tuple[int, int], board: np.ndarray = board) -> int:
             return (
                 board[wall]
                 - 4
                 - sum(board[neighbour] == 1 for neighbour in neighbours(board, *wall))
             )
 
-        def could(cell: tuple[int, int], board: np.ndarray = board) -> bool:
-            return board[cell] == 0 and not lit(cell)
+        def can_be_lit(cell: tuple[int, int], board: np.ndarray = board) -> bool:
+            return board[cell] == 0 and not is_lit(cell)
 
         for (r, c), value in np.ndenumerate(board):
             walls = [wall for wall in neighbours(board, r, c) if board[wall] >= 4]
-            bulb = could((r, c)) and all(lacking(wall) > 0 for wall in walls)
-            hope = any(board[cell] == 1 or could(cell) for cell in lines_of_sight(board, r, c))
+            bulb = can_be_lit((r, c)) and all(lacking_bulbs(wall) > 0 for wall in walls)
+            hope = any(board[cell] == 1 or can_be_lit(cell) for cell in lines_of_sight(board, r, c))
             spare = all(
-                lacking(w) < sum(could(cell) for cell in neighbours(board, *w)) for w in walls
+                lacking_bulbs(w) < sum(can_be_lit(cell) for cell in neighbours(board, *w))
+                for w in walls
             )
-            dark = value == 0 and (lit((r, c)) or (hope and spare))
+            dark = value == 0 and (is_lit((r, c)) or (hope and spare))
             assert mask[r * side + c].tolist() == [bulb, dark]
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.of_variants
 MINES = {3: 2, 4: 4, 6: 8, 8: 14}
 
 
-def around(board: np.ndarray, row: int, column: int) -> list[tuple[int, int]]:
+def cells_around(board: np.ndarray, row: int, column: int) -> list[tuple[int, int]]:
     steps = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
     cells = [(row + y, column + x) for y, x in steps]
     return [(r, c) for r, c in cells if 0 <= r < len(board) and 0 <= c < len(board)]
@@ -29,7 +29,7 @@ def keeps_the_rules(board: np.ndarray) -> bool:
         return False
     numbers = [(cell, value - 3) for cell, value in np.ndenumerate(board) if value >= 3]
     return all(
-        sum(board[neighbour] == 1 for neighbour in around(board, *cell)) == number
+        sum(board[neighbour] == 1 for neighbour in cells_around(board, *cell)) == number
         for cell, number in numbers
     )
 
@@ -44,7 +44,9 @@ def number_of_solutions(board: np.ndarray) -> int:
         for cell, value in np.ndenumerate(board):
             if value >= 3:
                 places = [
-                    hidden[neighbour] for neighbour in around(board, *cell) if neighbour in hidden
+                    hidden[neighbour]
+                    for neighbour in cells_around(board, *cell)
+                    if neighbour in hidden
                 ]
                 for signs in itertools.product((1, -1), repeat=len(places)):
                     if signs.count(1) != value - 3:
@@ -110,7 +112,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
     instances = [puzzle.generate(seed, ("train", "test")[seed & 1]) for seed in range(count)]
     grids = grids_of(puzzle, instances)
     expected = [keeps_the_rules(grid.reshape(side, side)) for grid in grids]
-    written = [puzzle.written(puzzle.as_rows(g.tolist())) for g in grids]
+    written = [puzzle.write_answer(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
     assert solved_by_task(task, instances, grids) == expected
     assert count // 4 <= sum(expected) <= 3 * count // 4
@@ -124,8 +126,10 @@ def test_the_mask_forbids_what_the_grid_shows_to_be_wrong(side: int) -> None:
     for grid, mask in zip(grids, masks_by_task(task, instances, grids), strict=True):
         board = grid.reshape(side, side)
         for (r, c), value in np.ndenumerate(board):
-            numbers = [cell for cell in around(board, r, c) if board[cell] >= 3]
-            counts = [(board[n] - 3, [board[cell] for cell in around(board, *n)]) for n in numbers]
+            numbers = [cell for cell in cells_around(board, r, c) if board[cell] >= 3]
+            counts = [
+                (board[n] - 3, [board[cell] for cell in cells_around(board, *n)]) for n in numbers
+            ]
             counts.append((MINES[side], board.ravel().tolist()))
             may_be_mine = value == 0 and all(
                 cells.count(1) + 1 <= num_mines for num_mines, cells in counts

@@ -1,5 +1,6 @@
-"""Skyscraper-v0 and SumSkyscraper-v0 against exhaustive enumeration,
-another search, and the rules written out.
+"""Tests of Skyscraper-v0 and SumSkyscraper-v0 against independent references.
+
+They are compared with exhaustive enumeration, another search, and the rules written out.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def all_clues(name: str, side: int) -> np.ndarray:
     return (lines * visible if name.startswith("Sum") else visible).sum(-1)
 
 
-def matching(name: str, instance: Instance, side: int) -> np.ndarray:
+def matching_squares(name: str, instance: Instance, side: int) -> np.ndarray:
     """Return the Latin squares that keep givens and clues."""
     givens = instance.givens.reshape(side, side)
     matches = ((latin_squares(side) == givens) | (givens == 0)).all((1, 2))
@@ -94,7 +95,7 @@ def test_there_is_one_solution(name: str, compared: Compared) -> None:
     puzzle: Any = puzzle_of(name, "easy")
     for seed in range(940):
         instance = puzzle.generate(seed)
-        (only,) = matching(name, instance, 4)
+        (only,) = matching_squares(name, instance, 4)
         assert puzzle.solution(instance) == only.tolist()
         assert (instance.clues == 0).sum() == SHAPES[4][1]
         assert (instance.givens > 0).sum() >= SHAPES[4][0]
@@ -102,8 +103,9 @@ def test_there_is_one_solution(name: str, compared: Compared) -> None:
 
 
 def solutions_by_sat(name: str, instance: Instance, side: int) -> int:
-    """0, 1, or 2 for more; each arrangement of a line
-    that is no permutation or against its clues is a clause.
+    """Return the number of solutions: 0, 1, or 2 for more.
+
+    Each arrangement of a line that is no permutation or is against its clues is a clause.
     """
 
     def literal(r: int, c: int, height: int) -> int:
@@ -159,7 +161,7 @@ def test_the_solver_finds_all_solutions(name: str) -> None:
         if seed % 4 == 0:
             givens[dice.below(16)] = 1 + dice.below(4)
         changed = Instance(np.array(givens, np.int8), np.array(clues, np.int8))
-        expected = sorted(square.ravel().tolist() for square in matching(name, changed, 4))
+        expected = sorted(square.ravel().tolist() for square in matching_squares(name, changed, 4))
         solver = LineSolver(4, 4)
         assert (
             sorted(
@@ -200,7 +202,7 @@ def test_the_verifier_knows_the_rules(name: str, tier: str) -> None:
             elif kind == "random":
                 for cell in free:
                     cells[cell] = 1 + dice.below(side)
-            verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells)))
+            verdict = puzzle.verify(instance, puzzle.write_answer(puzzle.as_rows(cells)))
             givens = all(v in (0, c) for v, c in zip(instance.givens.tolist(), cells, strict=True))
             right = givens and keeps_the_rules(
                 name, np.array(cells).reshape(side, side), instance.clues.tolist()
@@ -252,8 +254,10 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(
         boards.append(cells)
         instances.append(instance)
     stacked = Instance(*(np.stack(column) for column in zip(*instances, strict=True)))
-    allowed = np.asarray(jax.jit(jax.vmap(task.allowed))(jnp.asarray(np.stack(boards)), stacked))
-    solved = np.asarray(jax.jit(jax.vmap(task.solved))(jnp.asarray(np.stack(boards)), stacked))
+    allowed = np.asarray(
+        jax.jit(jax.vmap(task.allowed_symbols))(jnp.asarray(np.stack(boards)), stacked)
+    )
+    solved = np.asarray(jax.jit(jax.vmap(task.is_solved))(jnp.asarray(np.stack(boards)), stacked))
     against = 0
     for cells, instance, may, right in zip(boards, instances, allowed, solved, strict=True):
         clues = instance.clues.tolist()

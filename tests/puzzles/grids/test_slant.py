@@ -1,5 +1,6 @@
-"""Slant-v0 against its definition: all fillings of small boards,
-and a SAT solver that counts those of larger ones.
+"""Tests of Slant-v0 against its definition.
+
+They try all fillings of small boards, and count those of larger ones by a SAT solver.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ def ends(row: int, column: int, symbol: int) -> tuple[Corner, Corner]:
 
 
 def loop_of(board: np.ndarray) -> set[Corner]:
-    """Return the cells of loops (and of paths between them):
-    those left when dead ends are cut off one by one.
+    """Return the cells of loops, and of paths between them.
+
+    They are left when dead ends are cut off one by one.
     """
     paths = {cell: ends(*cell, board[cell]) for cell in np.ndindex(board.shape)}
     while True:
@@ -132,7 +134,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
         keeps_the_rules(corners_of(i), grid.reshape(side, side))
         for i, grid in zip(instances, grids, strict=True)
     ]
-    written = [puzzle.written(puzzle.as_rows(g.tolist())) for g in grids]
+    written = [puzzle.write_answer(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
     assert solved_by_task(task, instances, grids) == expected
     assert count // 4 <= sum(expected) <= 3 * count // 4
@@ -161,7 +163,7 @@ def test_loops_are_noticed(side: int) -> None:
         }
     expected = [not loop_of(grid.reshape(side, side)) for grid in grids]
     assert solved_by_task(task, [blank] * len(grids), grids) == expected
-    reasons = [puzzle.broken(blank, puzzle.as_rows(grid.tolist())) for grid in grids]
+    reasons = [puzzle.broken_rule(blank, puzzle.as_rows(grid.tolist())) for grid in grids]
     assert [reason == "" for reason in reasons] == expected
     assert set(reasons) == {"", "the diagonals form a loop"}
 

@@ -97,7 +97,9 @@ def test_the_search_finds_all_solutions() -> None:
     solution_counts = set()
     for _ in range(300):
         stars = dice.shuffled(range(36))[:6]
-        instance = Instance(np.zeros(36, np.int8), np.array(puzzle._grown(stars, dice), np.int8))
+        instance = Instance(
+            np.zeros(36, np.int8), np.array(puzzle._grow_regions(stars, dice), np.int8)
+        )
         expected = solutions_by_force(instance, 6)
         assert sorted(
             _Search(puzzle, [0] * 36, instance.regions.tolist()).solutions(1000)
@@ -134,7 +136,7 @@ def test_the_verifier_knows_the_rules(tier: str) -> None:
                 cells[placements(puzzle.rows)[dice.below(len(placements(puzzle.rows)))]] = STAR
             elif kind == "random":
                 cells[free] = [1 + dice.below(2) for _ in free]
-            verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells.tolist())))
+            verdict = puzzle.verify(instance, puzzle.write_answer(puzzle.as_rows(cells.tolist())))
             keeps_givens = bool(((instance.givens == 0) | (instance.givens == cells)).all())
             assert verdict.valid
             assert verdict.solved == (keeps_givens and keeps_the_rules(cells, instance.regions))
@@ -181,8 +183,10 @@ def test_the_mask_is_what_the_rules_say_and_the_full_grid_is_judged_alike(tier: 
         boards.append(cells)
         instances.append(instance)
     stacked = Instance(*(np.stack(column) for column in zip(*instances, strict=True)))
-    allowed = np.asarray(jax.jit(jax.vmap(task.allowed))(jnp.asarray(np.stack(boards)), stacked))
-    solved = np.asarray(jax.jit(jax.vmap(task.solved))(jnp.asarray(np.stack(boards)), stacked))
+    allowed = np.asarray(
+        jax.jit(jax.vmap(task.allowed_symbols))(jnp.asarray(np.stack(boards)), stacked)
+    )
+    solved = np.asarray(jax.jit(jax.vmap(task.is_solved))(jnp.asarray(np.stack(boards)), stacked))
     for cells, instance, may, right in zip(boards, instances, allowed, solved, strict=True):
         row, column = np.divmod(np.arange(side * side), side)
         for cell in np.flatnonzero(cells == 0):

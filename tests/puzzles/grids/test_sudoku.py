@@ -17,7 +17,11 @@ from pysat.solvers import Cadical153
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.grids.sudoku import Instance, Sudoku4Puzzle, SudokuPuzzle
-from rlbench_suite.envs.puzzles.shared.symmetry import renamed, square_forms, square_symmetries
+from rlbench_suite.envs.puzzles.shared.symmetry import (
+    rename_values,
+    square_forms,
+    square_symmetries,
+)
 from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle.dice import Dice
 
@@ -43,8 +47,10 @@ def keeps_the_rules(cells: list[int], side: int) -> bool:
 
 @pytest.mark.parametrize("name", PUZZLE_IDS)
 def test_all_units_are_checked_at_once(name: str) -> None:
-    """Check full grids with a few cells changed or exchanged,
-    and grids in which all units but some are right.
+    """Compare the check of all units with the definition on wrong and right grids.
+
+    A few cells of full grids are changed or exchanged, and in some grids all units but a few are
+    right.
     """
     puzzle: Any = puzzle_of(name)
     side, dice, counts = puzzle.rows, Dice(5, 6), {True: 0, False: 0}
@@ -62,13 +68,13 @@ def test_all_units_are_checked_at_once(name: str) -> None:
         for arranged in (cells, [cells[k % side * side + k // side] for k in range(side**2)]):
             expected = keeps_the_rules(arranged, side)
             assert (
-                puzzle.sound(None, bytes(arranged))
+                puzzle.is_sound(None, bytes(arranged))
                 == expected
-                == (not puzzle.broken(None, puzzle.as_rows(arranged)))
+                == (not puzzle.broken_rule(None, puzzle.as_rows(arranged)))
             )
             counts[expected] += 1
     latin = [(r + c) % side + 1 for r in range(side) for c in range(side)]
-    assert not puzzle.sound(None, bytes(latin))
+    assert not puzzle.is_sound(None, bytes(latin))
     assert min(counts.values()) > 100
 
 
@@ -97,7 +103,7 @@ def test_forms_of_a_square(side: int) -> None:
     cells = bytes(range(side**2))
     expected = [bytes(order) for order in square_symmetries(side)]
     assert sorted(square_forms(cells, side)) == sorted(expected)
-    assert renamed(bytes([5, 0, 7, 5, 2, 255, 0])) == bytes([1, 0, 2, 1, 3, 4, 0])
+    assert rename_values(bytes([5, 0, 7, 5, 2, 255, 0])) == bytes([1, 0, 2, 1, 3, 4, 0])
 
 
 @cache
@@ -170,7 +176,7 @@ def test_the_verifier_knows_the_rules(name: str) -> None:
                 cells[first_cell] = 1 + dice.below(side)
             elif kind == "two exchanged":
                 cells[first_cell], cells[second_cell] = cells[second_cell], cells[first_cell]
-            verdict = puzzle.verify(instance, puzzle.written(puzzle.as_rows(cells)))
+            verdict = puzzle.verify(instance, puzzle.write_answer(puzzle.as_rows(cells)))
             assert verdict.solved == keeps_the_rules(cells, side)
             verdicts.add((kind, verdict.solved))
     assert {("right", True), ("one changed", False), ("two exchanged", False)} <= verdicts
@@ -182,7 +188,7 @@ def test_givens_are_not_to_be_changed() -> None:
     instance = puzzle.generate(0)
     # Keeps the rules, not the givens.
     renamed = [[v % 4 + 1 for v in row] for row in puzzle.solution(instance)]
-    assert "was given" in puzzle.verify(instance, puzzle.written(renamed)).reason
+    assert "was given" in puzzle.verify(instance, puzzle.write_answer(renamed)).reason
 
 
 @pytest.mark.parametrize("name", PUZZLE_IDS)
@@ -198,8 +204,8 @@ def test_the_mask_forbids_what_stands_in_a_unit_and_the_full_grid_is_judged_alik
             cells[cell] = 0 if seed % 2 else 1 + dice.below(side)
         boards.append(cells)
     batch = jnp.asarray(boards, jnp.int8)
-    allowed = np.asarray(jax.jit(jax.vmap(lambda cells: task.allowed(cells, None)))(batch))
-    solved = np.asarray(jax.jit(jax.vmap(lambda cells: task.solved(cells, None)))(batch))
+    allowed = np.asarray(jax.jit(jax.vmap(lambda cells: task.allowed_symbols(cells, None)))(batch))
+    solved = np.asarray(jax.jit(jax.vmap(lambda cells: task.is_solved(cells, None)))(batch))
     for cells, may, right in zip(boards, allowed, solved, strict=True):
         for cell, digit in itertools.product(range(side * side), range(1, side + 1)):
             if cells[cell] == 0:
@@ -235,12 +241,15 @@ def test_all_grids_of_four_come_up() -> None:
     generated = {puzzle.solve(puzzle.generate(seed)) for seed in range(6_000)}
     every = grids_of_four()
     assert len(every) == 288
-    assert generated == {puzzle.written(np.reshape(grid, (4, 4)).tolist()) for grid in every}
+    assert generated == {puzzle.write_answer(np.reshape(grid, (4, 4)).tolist()) for grid in every}
 
 
 def test_how_many_of_four_there_are() -> None:
-    """Cells to fill in a grid, such that every other grid differs in a cell that is given: one of
-    each orbit under rotation and reflection, digits named in the order of the first row.
+    """Count the instances on 4 x 4 cells up to their symmetries.
+
+    An instance is a set of cells to fill in a grid such that every other grid differs in a given
+    cell. One of each orbit under rotation and reflection counts, with digits named in the order of
+    the first row.
     """
     every = grids_of_four()
     ordered_grids = [grid for grid in every if grid[:4] == [1, 2, 3, 4]]

@@ -1,5 +1,6 @@
-"""ListFunctions-v0 and Arc1D-v0 against their steps in plain Python,
-read from the words of the prompt.
+"""Tests of ListFunctions-v0 and Arc1D-v0 against their steps in plain Python.
+
+The steps are read from the words of the prompt.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def blocks(row: Row) -> list[tuple[int, int]]:
     return [(colour, len(list(run))) for colour, run in groupby(row)]
 
 
-def unrolled(runs: list[tuple[int, int]]) -> Row:
+def unroll(runs: list[tuple[int, int]]) -> Row:
     return [colour for colour, length in runs for _ in range(length)]
 
 
@@ -86,15 +87,15 @@ def longest_of(row: Row) -> int:
     return max((length for colour, length in blocks(row) if colour), default=0)
 
 
-def nearest(row: Row, cells: range) -> int:
+def nearest_cell(row: Row, cells: range) -> int:
     return next((row[k] for k in cells if row[k]), 0)
 
 
-def lengthened(row: Row) -> Row:
+def lengthen(row: Row) -> Row:
     return [row[k - 1] if k and not row[k] else row[k] for k in range(len(row))]
 
 
-def filled(row: Row) -> Row:
+def fill(row: Row) -> Row:
     result = row.copy()
     for start, end in ((a, b) for a in range(len(row)) for b in range(a + 1, len(row))):
         if row[start] and row[start] == row[end] and not any(row[start + 1 : end]):
@@ -102,12 +103,12 @@ def filled(row: Row) -> Row:
     return result
 
 
-def swapped(a: int, b: int, row: Row) -> Row:
+def swap_colours(a: int, b: int, row: Row) -> Row:
     return [{a: b, b: a}.get(cell, cell) for cell in row]
 
 
-def longest_painted(colour: int, row: Row) -> Row:
-    return unrolled([(colour if c and n == longest_of(row) else c, n) for c, n in blocks(row)])
+def paint_longest(colour: int, row: Row) -> Row:
+    return unroll([(colour if c and n == longest_of(row) else c, n) for c, n in blocks(row)])
 
 
 ARC_STEPS: dict[str, Callable[[Row], Row]] = {
@@ -122,30 +123,31 @@ ARC_STEPS: dict[str, Callable[[Row], Row]] = {
     "push the coloured cells to the right end, in their order": lambda row: sorted(
         row, key=lambda cell: cell != 0
     ),
-    "fill each run of 0s between two cells of the same colour with that colour": filled,
-    "remove each block that is one cell long": lambda row: unrolled(
+    "fill each run of 0s between two cells of the same colour with that colour": fill,
+    "remove each block that is one cell long": lambda row: unroll(
         [(c if n > 1 else 0, n) for c, n in blocks(row)]
     ),
-    "hollow out each block: remove its cells except the first and the last": lambda row: unrolled(
+    "hollow out each block: remove its cells except the first and the last": lambda row: unroll(
         [
             run
             for c, n in blocks(row)
             for run in ([(c, n)] if n < 3 else [(c, 1), (0, n - 2), (c, 1)])
         ]
     ),
-    "lengthen each block by one cell to the right, if a 0 is there": lengthened,
-    "lengthen each block by one cell to the left, if a 0 is there": lambda row: lengthened(
-        row[::-1]
-    )[::-1],
+    "lengthen each block by one cell to the right, if a 0 is there": lengthen,
+    "lengthen each block by one cell to the left, if a 0 is there": lambda row: lengthen(row[::-1])[
+        ::-1
+    ],
     "give each 0 the colour of the nearest coloured cell to its left, "
-    "if there is one": lambda row: [nearest(row, range(k, -1, -1)) for k in range(len(row))],
+    "if there is one": lambda row: [nearest_cell(row, range(k, -1, -1)) for k in range(len(row))],
     "give each 0 the colour of the nearest coloured cell to its right, "
-    "if there is one": lambda row: [nearest(row, range(k, len(row))) for k in range(len(row))],
-    "remove each block that is shorter than the longest": lambda row: unrolled(
+    "if there is one": lambda row: [nearest_cell(row, range(k, len(row))) for k in range(len(row))],
+    "remove each block that is shorter than the longest": lambda row: unroll(
         [(c if n == longest_of(row) else 0, n) for c, n in blocks(row)]
     ),
     **{
-        f"swap the colours {a} and {b}": partial(swapped, a, b) for a, b in ((1, 2), (1, 3), (2, 3))
+        f"swap the colours {a} and {b}": partial(swap_colours, a, b)
+        for a, b in ((1, 2), (1, 3), (2, 3))
     },
     **{
         f"give every coloured cell the colour {c}": lambda row, c=c: [
@@ -161,7 +163,7 @@ ARC_STEPS: dict[str, Callable[[Row], Row]] = {
     },
     **{
         f"give the longest block (all of them, if several are) the colour {c}": partial(
-            longest_painted, c
+            paint_longest, c
         )
         for c in (1, 2, 3)
     },
@@ -169,7 +171,7 @@ ARC_STEPS: dict[str, Callable[[Row], Row]] = {
 STEPS = {"ListFunctions": LIST_STEPS, "Arc1D": ARC_STEPS}
 
 
-def plain(row: Any) -> Row:
+def unpad(row: Any) -> Row:
     """Return a row without its padding."""
     return [value for value in np.asarray(row).tolist() if value != END]
 
@@ -188,20 +190,21 @@ def read_question(
 
 
 def outcomes(puzzle: InductionPuzzle, instance: Instance) -> dict[int, set[tuple[int, ...]]]:
-    """For each number of steps, what the rules that fit make of the query:
-    every rule, applied in plain Python.
+    """Return for each number of steps what the rules that fit make of the query.
+
+    Every rule is applied in plain Python.
     """
     words, examples, query = read_question(puzzle, instance)
     functions = [STEPS[puzzle.name][step] for step in words]
     outputs_by_count: dict[int, set[tuple[int, ...]]] = {}
     for count in range(1, int(puzzle.tier) + 1):
         for rule in product(functions, repeat=count):
-            if all(applied(rule, source) == result for source, result in examples):
-                outputs_by_count.setdefault(count, set()).add(tuple(applied(rule, query)))
+            if all(apply_rule(rule, source) == result for source, result in examples):
+                outputs_by_count.setdefault(count, set()).add(tuple(apply_rule(rule, query)))
     return outputs_by_count
 
 
-def applied(rule: tuple[Callable[[Row], Row], ...], row: Row) -> Row:
+def apply_rule(rule: tuple[Callable[[Row], Row], ...], row: Row) -> Row:
     for step in rule:
         row = step(row)
     return row
@@ -231,7 +234,7 @@ def test_steps_do_what_the_prompt_says(puzzle_class: type[InductionPuzzle]) -> N
         assert results.dtype == compiled.dtype == np.int8, words
         np.testing.assert_array_equal(results, compiled, err_msg=words)
         for row, result in zip(rows, results, strict=True):
-            assert STEPS[puzzle.name][words](plain(row)) == plain(result), (words, row)
+            assert STEPS[puzzle.name][words](unpad(row)) == unpad(result), (words, row)
 
 
 @pytest.mark.engine("every rule, in plain Python: all that fit give the answer")
@@ -244,13 +247,13 @@ def test_every_rule_that_fits_gives_the_same_answer(
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         outputs_by_count = outcomes(puzzle, instance)
-        assert outputs_by_count == {tier: {tuple(plain(instance.target))}}, seed
-        assert puzzle.solve(instance) == puzzle.written(instance.target.tolist())
+        assert outputs_by_count == {tier: {tuple(unpad(instance.target))}}, seed
+        assert puzzle.solve(instance) == puzzle.write_answer(instance.target.tolist())
         rule = tuple(STEPS[puzzle.name][list(puzzle.steps)[step]] for step in puzzle.plan(instance))
         assert len(rule) == tier
         _, examples, query = read_question(puzzle, instance)
-        assert all(applied(rule, source) == result for source, result in examples)
-        assert applied(rule, query) == plain(instance.target)
+        assert all(apply_rule(rule, source) == result for source, result in examples)
+        assert apply_rule(rule, query) == unpad(instance.target)
         compared(puzzle, instance)
 
 
@@ -316,8 +319,9 @@ def test_what_one_split_asks_the_other_does_not(puzzle_class: type[InductionPuzz
 
 
 def test_arc_1d_colours_and_directions_do_not_matter() -> None:
-    """Rename colours and turn the direction: the result is an instance too,
-    because the same rules exist there.
+    """Rename colours and turn the direction, and expect an instance of the same form.
+
+    It is an instance too because the same rules exist there.
     """
     puzzle = Arc1DPuzzle(2)
     for seed in range(8):
@@ -329,7 +333,7 @@ def test_arc_1d_colours_and_directions_do_not_matter() -> None:
                 )
                 assert puzzle.canonical(disguised) == puzzle.canonical(instance)
                 assert puzzle.split_of(disguised) == puzzle.split_of(instance)
-                assert outcomes(puzzle, disguised) == {2: {tuple(plain(disguised.target))}}
+                assert outcomes(puzzle, disguised) == {2: {tuple(unpad(disguised.target))}}
 
 
 # -- the task --------------------------------------------------------------------------------------
@@ -337,8 +341,9 @@ def test_arc_1d_colours_and_directions_do_not_matter() -> None:
 
 @each_id
 def test_the_task_keeps_the_rules(name: str) -> None:
-    """Random steps against plain Python: rows, success,
-    reward and end; and success only with the right answer.
+    """Compare random steps with plain Python.
+
+    This covers rows, success, reward and end; success comes only with the right answer.
     """
     task = card(name).build()
     puzzle: InductionPuzzle = task.puzzle
@@ -364,16 +369,16 @@ def test_the_task_keeps_the_rules(name: str) -> None:
     states, rewards, ends, infos = jax.jit(jax.vmap(both_steps))(params, steps)
     successes = 0
     for number, instance in enumerate(instances):
-        rows = [plain(row) for row in (*instance.inputs, instance.query)]
-        outputs = [plain(row) for row in instance.outputs]
+        rows = [unpad(row) for row in (*instance.inputs, instance.query)]
+        outputs = [unpad(row) for row in instance.outputs]
         for k in range(3):
-            assert [plain(row) for row in states[k].rows[number]] == rows
+            assert [unpad(row) for row in states[k].rows[number]] == rows
             success = rows[:-1] == outputs
             assert bool(infos[k]["success"][number]) == success
             assert bool(ends[k][number]) == (success or k == 2)
             if success:
                 successes += 1
-                assert rows[-1] == plain(instance.target)
+                assert rows[-1] == unpad(instance.target)
                 assert float(rewards[0][number] + rewards[1][number] * (k == 2)) == pytest.approx(
                     2, abs=1e-5
                 )
@@ -393,8 +398,8 @@ def test_the_words_of_the_task(name: str) -> None:
     state: RewritingState = task.initial(key, params)
     text = task.describe(state, params)
     for row, output in zip(instance.inputs.tolist(), instance.outputs.tolist(), strict=True):
-        assert f"{puzzle.written(row)} (to become {puzzle.written(output)})" in text
-    assert f"{puzzle.written(instance.query.tolist())}\n\nSteps left: 2" in text
+        assert f"{puzzle.write_answer(row)} (to become {puzzle.write_answer(output)})" in text
+    assert f"{puzzle.write_answer(instance.query.tolist())}\n\nSteps left: 2" in text
     pictures = [task.draw(state, params)]
     for step in puzzle.plan(instance):
         action = task.parse(f" {step + 1}\n", state, params)

@@ -1,5 +1,6 @@
-"""RuleInduction-v0 against a plain evaluator of clauses
-that reads the prompt, and enumeration of its own.
+"""Tests of RuleInduction-v0 against a plain evaluator of clauses and an enumeration.
+
+Both are written here, and the evaluator reads the prompt.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def atoms(text: str) -> list[Atom]:
 
 
 def holds(body: list[Atom], facts: Facts, things: list[str], bound: dict[str, str]) -> bool:
-    """Return whether variables can be bound so that every atom is a fact:
-    one after another, every thing tried.
+    """Return whether variables can be bound so that every atom is a fact.
+
+    One variable is bound after another, and everything is tried.
     """
     if not all(
         (name, *(bound[v] for v in about)) in facts
@@ -70,14 +72,14 @@ def facts_of(kind: int, relation: np.ndarray, marked: np.ndarray) -> tuple[Facts
     return facts | {(mark if m else other_mark, things[k]) for k, m in enumerate(marked)}, things
 
 
-def unseen(instance: Instance) -> Iterator[tuple[Facts, list[str], np.ndarray]]:
+def unseen_worlds(instance: Instance) -> Iterator[tuple[Facts, list[str], np.ndarray]]:
     kind = int(instance.kind)
     for relations, marks, targets in (instance[4:7], instance[7:10]):
         for relation, marked, target in zip(relations, marks, targets, strict=True):
             yield *facts_of(kind, relation, marked), target
 
 
-def prompted(
+def read_prompt(
     puzzle: RuleInductionPuzzle, instance: Instance
 ) -> tuple[Facts, list[str], list[Atom], list[Atom]]:
     """Facts, things, positive and negative examples, read from the prompt."""
@@ -96,10 +98,10 @@ def fits(body: list[Atom], prompt: tuple[Facts, list[str], list[Atom], list[Atom
     )
 
 
-def right_everywhere(body: list[Atom], instance: Instance) -> bool:
+def is_right_everywhere(body: list[Atom], instance: Instance) -> bool:
     return all(
         covers(body, facts, things, x, y) == bool(target[i, j])
-        for facts, things, target in unseen(instance)
+        for facts, things, target in unseen_worlds(instance)
         for i, x in enumerate(things)
         for j, y in enumerate(things)
     )
@@ -125,7 +127,7 @@ def test_every_short_rule_that_fits_is_right_everywhere(
     puzzle = RuleInductionPuzzle(tier)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        prompt = prompted(puzzle, instance)
+        prompt = read_prompt(puzzle, instance)
         every = language(int(instance.kind), 1 if tier < 4 else 2)
         fitting = [
             body
@@ -135,25 +137,26 @@ def test_every_short_rule_that_fits_is_right_everywhere(
         ]
         assert fitting
         assert {len(body) for body in fitting} == {tier}, "no shorter rule fits"
-        assert all(right_everywhere(list(body), instance) for body in fitting)
+        assert all(is_right_everywhere(list(body), instance) for body in fitting)
         assert atoms(puzzle.solve(instance).split(":-")[1]) in [list(body) for body in fitting]
         compared(puzzle, instance)
 
 
 @pytest.mark.engine("a plain evaluator of clauses: the rule fits, no shorter one does")
 def test_a_thousand_instances_hold_what_they_claim(compared: Compared) -> None:
-    """Check the easy tier: no single literal fits, the solver's rule fits,
-    and it is right in the first unseen worlds.
+    """Check the easy tier: no single literal fits, and the solver's rule does.
+
+    The rule is right in the first unseen worlds.
     """
     puzzle = RuleInductionPuzzle(2)
     for seed in range(1000):
         instance = puzzle.generate(seed)
-        prompt = prompted(puzzle, instance)
+        prompt = read_prompt(puzzle, instance)
         assert min(len(prompt[2]), len(prompt[3])) >= 2
         assert not any(fits([atom], prompt) for atom in language(int(instance.kind), 1))
         body = atoms(puzzle.solve(instance).split(":-")[1])
         assert fits(body, prompt)
-        facts, things, target = next(unseen(instance))
+        facts, things, target = next(unseen_worlds(instance))
         assert target.any()
         assert not target.all()
         assert [[covers(body, facts, things, x, y) for y in things] for x in things] == (
@@ -163,13 +166,14 @@ def test_a_thousand_instances_hold_what_they_claim(compared: Compared) -> None:
 
 
 def test_the_hardest_rules_too() -> None:
-    """With two more variables: random rules of the language that fit are right,
-    and no shorter one of many fits.
+    """Check rules with two more variables.
+
+    Random rules of the language that fit are right, and no shorter one of many fits.
     """
     puzzle, rng, other_rules = RuleInductionPuzzle(4), random.Random(0), 0
     for seed in range(12):
         instance = puzzle.generate(seed)
-        prompt = prompted(puzzle, instance)
+        prompt = read_prompt(puzzle, instance)
         every = language(int(instance.kind), 2)
         assert not any(fits(list(body), prompt) for n in (1, 2) for body in combinations(every, n))
         solution = atoms(puzzle.solve(instance).split(":-")[1])
@@ -179,7 +183,7 @@ def test_the_hardest_rules_too() -> None:
                 body[position] = rng.choice(every)
             if fits(body, prompt):
                 other_rules += body != solution
-                assert right_everywhere(body, instance)
+                assert is_right_everywhere(body, instance)
     assert other_rules
 
 
@@ -188,7 +192,7 @@ def test_difficulty_is_the_place_of_the_first_rule_that_fits() -> None:
     puzzle = RuleInductionPuzzle(2)
     for seed in range(30):
         instance = puzzle.generate(seed)
-        prompt = prompted(puzzle, instance)
+        prompt = read_prompt(puzzle, instance)
         link, mark, other_mark = NAMES[int(instance.kind)]
         every = [(link, *pair) for pair in permutations("XYZ", 2)] + [
             (m, v) for m in (mark, other_mark) for v in "XYZ"
@@ -204,8 +208,9 @@ def test_difficulty_is_the_place_of_the_first_rule_that_fits() -> None:
 
 
 def test_a_family_is_one() -> None:
-    """At most a mother and a father, who are not related
-    to their children's children as such; no cycle.
+    """Check that a child has at most a mother and a father, and that there is no cycle.
+
+    The parents are not related to their children's children as such.
     """
     for seed in range(300):
         world = family(Dice(1, seed), 12)
@@ -248,7 +253,7 @@ def test_the_verifier_evaluates_rules() -> None:
     ends = {"": 0, "example": 0, "size": 0, "larger": 0}
     for seed in range(60):
         instance = puzzle.generate(seed)
-        kind, prompt = int(instance.kind), prompted(puzzle, instance)
+        kind, prompt = int(instance.kind), read_prompt(puzzle, instance)
         solution = atoms(puzzle.solve(instance).split(":-")[1])
         rules = [solution, [*solution, rng.choice(solution)], solution[::-1]]
         for _ in range(8):
@@ -263,7 +268,7 @@ def test_the_verifier_evaluates_rules() -> None:
             verdict = puzzle.verify(instance, text_of(body))
             assert verdict.valid
             fitting = fits(body, prompt)
-            correct = fitting and right_everywhere(body, instance)
+            correct = fitting and is_right_everywhere(body, instance)
             assert verdict.solved == verdict.optimal == (verdict.score == 1) == correct, (
                 text_of(body),
                 verdict,
@@ -272,15 +277,12 @@ def test_the_verifier_evaluates_rules() -> None:
                 assert (
                     "example" in verdict.reason.split(",")[0]
                 ) != fitting or "it fits" in verdict.reason
-            end = (
-                ""
-                if correct
-                else "example"
-                if not fitting
-                else "larger"
-                if "larger" in verdict.reason
-                else "size"
-            )
+            if correct:
+                end = ""
+            elif not fitting:
+                end = "example"
+            else:
+                end = "larger" if "larger" in verdict.reason else "size"
             ends[end] += 1
     assert min(ends.values()) >= 3, ends
 
@@ -405,8 +407,9 @@ def entry(number: int, batch: jax.Array) -> np.ndarray:
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 def test_the_task_keeps_the_rules(tier: str) -> None:
-    """Random and right bodies, a literal at a time,
-    against the plain evaluator and the verifier.
+    """Compare random and right bodies with the plain evaluator and the verifier.
+
+    Bodies are built a literal at a time.
     """
     task, key, rng = game(tier), jax.random.key(0), np.random.default_rng(0)
     puzzle, num_literals = task.puzzle, task.puzzle.num_literals
@@ -439,7 +442,7 @@ def test_the_task_keeps_the_rules(tier: str) -> None:
     solved = 0
     for number in range(48):
         instance = puzzle.generate(number)
-        prompt = prompted(puzzle, instance)
+        prompt = read_prompt(puzzle, instance)
         _, things, positive, negative = prompt
         every = [
             (NAMES[int(instance.kind)][p], *("XYZW"[v] for v in ((a, b) if p == 0 else (a,))))

@@ -1,5 +1,6 @@
-"""Entailment-v0: prompts are read back as English
-and decided by enumerating worlds, one thing after the other.
+"""Tests of Entailment-v0, whose prompts are read back as English.
+
+Questions are decided by enumerating worlds, one thing after the other.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def read(prompt: str) -> tuple[list[str], str]:
     return premises, conclusion
 
 
-def by_worlds(prompt: str, properties: int, largest: int) -> str:
+def answer_by_worlds(prompt: str, properties: int, largest: int) -> str:
     """Return the answer from every world of up to ``largest`` different things."""
     premises, conclusion = read(prompt)
     true, concluded = [meaning(premise) for premise in premises], meaning(conclusion)
@@ -99,9 +100,10 @@ def by_worlds(prompt: str, properties: int, largest: int) -> str:
     return "entailed" if conclusions == {True} else "contradicted"
 
 
-def by_sat(prompt: str) -> str:
-    """Return the answer for worlds of any size:
-    a variable says that there is a thing of a kind, another that Odo is of it.
+def answer_by_sat(prompt: str) -> str:
+    """Return the answer for worlds of any size.
+
+    One variable says that there is a thing of a kind, another that Odo is of it.
 
     A sentence about all excludes the kinds of which a thing alone in its world makes it false; one
     about some, or about Odo, asks for one of those of which such a thing makes it true.
@@ -116,7 +118,7 @@ def by_sat(prompt: str) -> str:
     ]
     clauses += [[-first, -second] for first, second in itertools.combinations(odo, 2)]
 
-    def stated(sentence: str, denied: bool = False) -> list[list[int]]:
+    def sentence_clauses(sentence: str, denied: bool = False) -> list[list[int]]:
         test = meaning(sentence)
         true = [test((kind, frozenset([kind]))) for kind in kinds]
         if sentence.startswith("Odo"):
@@ -126,10 +128,10 @@ def by_sat(prompt: str) -> str:
         return [[t for t, is_true in zip(there, true, strict=True) if is_true != denied]]
 
     premises, conclusion = read(prompt)
-    clauses += [clause for premise in premises for clause in stated(premise)]
+    clauses += [clause for premise in premises for clause in sentence_clauses(premise)]
     possible = []
     for denied in (False, True):
-        with Cadical153(bootstrap_with=clauses + stated(conclusion, denied)) as solver:
+        with Cadical153(bootstrap_with=clauses + sentence_clauses(conclusion, denied)) as solver:
             possible.append(solver.solve())
     assert any(possible), "the premises contradict each other"
     return {(True, False): "entailed", (False, True): "contradicted", (True, True): "neither"}[
@@ -143,25 +145,28 @@ def test_a_sat_solver_gives_the_same_answers(premises: int, count: int, compared
     puzzle = EntailmentPuzzle(premises)
     for seed in range(count):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        assert by_sat(puzzle.prompt(instance)) == puzzle.solve(instance)
+        assert answer_by_sat(puzzle.prompt(instance)) == puzzle.solve(instance)
         compared(puzzle, instance)
 
 
 @pytest.mark.engine("all worlds, from the prompt: the answer")
 def test_three_premises_against_all_worlds(compared: Compared) -> None:
-    """Three properties make eight kinds of things,
-    so these are all the worlds that there are, up to copies.
+    """Compare three premises with all worlds that there are, up to copies.
+
+    Three properties make eight kinds of things.
     """
     puzzle = EntailmentPuzzle(3)
     for seed in range(850):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        assert by_worlds(puzzle.prompt(instance), 3, 8) == puzzle.solve(instance)
+        assert answer_by_worlds(puzzle.prompt(instance), 3, 8) == puzzle.solve(instance)
         compared(puzzle, instance)
 
 
 def test_six_premises_against_small_worlds() -> None:
-    """No question needs a world of more things
-    than it has sentences about some and named, here at most three.
+    """Compare six premises with small worlds.
+
+    No question needs a world of more things than it has sentences about some and named, here at
+    most three.
     """
     puzzle, compared = EntailmentPuzzle(6), 0
     for seed in range(150):
@@ -171,7 +176,7 @@ def test_six_premises_against_small_worlds() -> None:
         witnesses = forms[:-1].count(SOME) + 1 + (SINGULAR in forms)
         if witnesses <= 3:
             compared += 1
-            assert by_worlds(puzzle.prompt(instance), 4, 3) == puzzle.solve(instance), (
+            assert answer_by_worlds(puzzle.prompt(instance), 4, 3) == puzzle.solve(instance), (
                 puzzle.prompt(instance)
             )
     assert compared > 50
@@ -199,13 +204,15 @@ def test_random_sentences_against_all_worlds() -> None:
             np.array([s[0] for s in sentences], np.int8),
             np.array([s[1:] for s in sentences], np.int8),
         )
-        if puzzle.consistent(premises):
-            assert by_worlds(puzzle.prompt(instance), 3, 8) == puzzle.solve(instance)
+        if puzzle.are_consistent(premises):
+            assert answer_by_worlds(puzzle.prompt(instance), 3, 8) == puzzle.solve(instance)
         else:
             contradictory += 1
             with pytest.raises(AssertionError, match="contradict each other"):
-                by_worlds(puzzle.prompt(instance), 3, 8)
-        assert puzzle.decide([conclusion], conclusion) == 0 or not puzzle.consistent([conclusion])
+                answer_by_worlds(puzzle.prompt(instance), 3, 8)
+        assert puzzle.decide([conclusion], conclusion) == 0 or not puzzle.are_consistent(
+            [conclusion]
+        )
     assert contradictory > 3
 
 
@@ -241,7 +248,7 @@ def test_difficulty_is_the_smallest_set_that_settles_it() -> None:
             continue
         for size in range(1, needed + 1):
             answers = [
-                by_worlds(
+                answer_by_worlds(
                     "\n".join(
                         [*(f"{k}. {p}." for k, p in enumerate(some)), f"Conclusion: {conclusion}."]
                     ),
@@ -320,7 +327,7 @@ def test_the_compiled_decision_is_the_same(tier: str) -> None:
     instances = [puzzle.generate(seed, ("train", "test")[seed % 2]) for seed in range(300)]
     while len(instances) < 1000:
         sentences = [random_sentence(puzzle.properties, dice) for _ in range(puzzle.premises + 1)]
-        if puzzle.consistent(sentences[:-1]):
+        if puzzle.are_consistent(sentences[:-1]):
             forms, literals = [s[0] for s in sentences], [s[1:] for s in sentences]
             instances.append(Instance(np.array(forms, np.int8), np.array(literals, np.int8)))
     batch = jax.tree.map(jnp.asarray, Instance(*map(np.stack, zip(*instances, strict=True))))

@@ -1,5 +1,6 @@
-"""KnightsAndKnaves-v0: prompts are read back as English,
-and solved by enumerating all assignments.
+"""Tests of KnightsAndKnaves-v0, whose prompts are read back as English.
+
+Puzzles are solved by enumerating all assignments.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ MEANINGS: dict[str, Callable[..., bool]] = {
 
 
 def sayings(prompt: str) -> list[tuple[str, set[str], Callable[[Kinds], bool]]]:
-    """Speakers, everybody on whom it depends whether their sentences fit,
-    and the sentences as tests of kinds.
+    """Return speakers, the people concerned, and the sentences as tests of kinds.
+
+    Whether a sentence fits depends on everybody who is concerned.
     """
     statements = []
     spoken = re.findall(r"^(\w+) says: (.*)\.$", prompt, re.MULTILINE)
@@ -63,11 +65,13 @@ def sayings(prompt: str) -> list[tuple[str, set[str], Callable[[Kinds], bool]]]:
             (m, means) for form, means in MEANINGS.items() if (m := re.fullmatch(form, words))
         ]
         concerned = {name for name, _ in spoken} if "of us" in words else set(match.groups())
-        statements.append((speaker, {speaker} | concerned, partial(_meant, means, match.groups())))
+        statements.append(
+            (speaker, {speaker} | concerned, partial(_means_truth, means, match.groups()))
+        )
     return statements
 
 
-def _meant(means: Callable[..., bool], about: tuple[str, ...], kinds: Kinds) -> bool:
+def _means_truth(means: Callable[..., bool], about: tuple[str, ...], kinds: Kinds) -> bool:
     return bool(means(kinds, *about))
 
 
@@ -113,7 +117,7 @@ def test_the_verifier_takes_what_fits_and_nothing_else(people: int) -> None:
 
 def test_the_reason_names_who_does_not_fit() -> None:
     puzzle = KnightsAndKnavesPuzzle(4)
-    instance = saying([(1, -1, 0b10), (0, -1, 0b01), (0, 1, 0b1001), (0, 1, 0b0110)])
+    instance = instance_saying([(1, -1, 0b10), (0, -1, 0b01), (0, 1, 0b1001), (0, 1, 0b0110)])
     assert (
         puzzle.verify(instance, "K K K K").reason
         == "Boris would be a knight and says something false"
@@ -126,7 +130,7 @@ def test_the_reason_names_who_does_not_fit() -> None:
         assert not puzzle.verify(instance, malformed).valid
 
 
-def saying(sentences: list[tuple[int, int, int]]) -> Instance:
+def instance_saying(sentences: list[tuple[int, int, int]]) -> Instance:
     about, truth = [sentence[:2] for sentence in sentences], [sentence[2] for sentence in sentences]
     return Instance(
         np.zeros(len(sentences), np.int8), np.array(about, np.int8), np.array(truth, np.int16)
@@ -153,7 +157,7 @@ def test_every_kind_of_sentence_comes_up() -> None:
 def test_a_contradiction_has_no_solution() -> None:
     puzzle = KnightsAndKnavesPuzzle(3)
     with pytest.raises(ValueError, match="contradict"):
-        puzzle.solve(saying([(0, -1, 0b01), (0, -1, 0b10), (0, -1, 0b10)]))  # the liar
+        puzzle.solve(instance_saying([(0, -1, 0b01), (0, -1, 0b10), (0, -1, 0b10)]))  # the liar
     with pytest.raises(ValueError, match="3 to 10, got 2"):
         KnightsAndKnavesPuzzle(2)
 
@@ -167,9 +171,10 @@ def test_tiers_are_ordered_by_difficulty() -> None:
     assert 2 * means[0] < means[1] < means[2] / 2
 
 
-def renamed(instance: Instance, order: list[int], dice: Dice) -> Instance:
-    """Return the same puzzle with person ``order[i]`` in place i,
-    and sentences about two turned around at random.
+def rename_people(instance: Instance, order: list[int], dice: Dice) -> Instance:
+    """Return the same puzzle with person ``order[i]`` in place i.
+
+    Sentences about two people are turned around at random.
     """
     place = {person: i for i, person in enumerate(order)} | {-1: -1}
     sentences = []
@@ -178,7 +183,7 @@ def renamed(instance: Instance, order: list[int], dice: Dice) -> Instance:
         if b >= 0 and dice.below(2):
             a, b, table = b, a, int("{0}{2}{1}{3}".format(*f"{table:04b}"), 2)
         sentences.append((place[a], place[b], table))
-    return saying(sentences)
+    return instance_saying(sentences)
 
 
 @pytest.mark.parametrize("people", TIERS.values())
@@ -189,7 +194,7 @@ def test_canonical_forgets_names_and_nothing_else(people: int) -> None:
         instance = puzzle.generate(seed)
         form = puzzle.canonical(instance)
         for _ in range(5):
-            disguised = renamed(instance, dice.shuffled(range(people)), dice)
+            disguised = rename_people(instance, dice.shuffled(range(people)), dice)
             assert puzzle.canonical(disguised) == form
         changed = instance.truth.copy()
         changed[0] ^= 0b11 if instance.about[0, 1] < 0 <= instance.about[0, 0] else 0b1111
@@ -200,8 +205,9 @@ def test_canonical_forgets_names_and_nothing_else(people: int) -> None:
 
 
 def test_naming_tells_cycles_apart() -> None:
-    """Try a case in which refinement sees no difference:
-    two rings of three are not one of six, however they are numbered.
+    """Try a case in which refinement sees no difference.
+
+    Two rings of three are not one of six, however they are numbered.
     """
 
     def canonical(edges: set[tuple[int, int]]) -> bytes:
@@ -229,8 +235,9 @@ def test_naming_tells_cycles_apart() -> None:
 
 @pytest.mark.parametrize("people", TIERS.values())
 def test_mask_and_success_are_those_of_the_words(people: int) -> None:
-    """Partial assignments in one batch:
-    a kind is forbidden exactly where a sentence all about known people fails.
+    """Check that the mask forbids a kind exactly where a sentence fails.
+
+    Everybody whom the sentence is about is known. Partial assignments are tried in one batch.
     """
     tier = {number: name for name, number in TIERS.items()}[people]
     task: CellFillTask = card("KnightsAndKnaves-v0").build(difficulty=tier)
@@ -242,8 +249,10 @@ def test_mask_and_success_are_those_of_the_words(people: int) -> None:
     ]
     cells[1::3] = np.maximum(cells[1::3], 1)
     batch = Instance(*map(np.stack, zip(*instances, strict=True)))
-    allowed = np.asarray(jax.jit(jax.vmap(task.allowed))(cells, jax.tree.map(jnp.asarray, batch)))
-    solved = np.asarray(jax.jit(jax.vmap(task.solved))(cells, jax.tree.map(jnp.asarray, batch)))
+    allowed = np.asarray(
+        jax.jit(jax.vmap(task.allowed_symbols))(cells, jax.tree.map(jnp.asarray, batch))
+    )
+    solved = np.asarray(jax.jit(jax.vmap(task.is_solved))(cells, jax.tree.map(jnp.asarray, batch)))
     forbidden = 0
     for row, instance in enumerate(instances):
         statements = sayings(puzzle.prompt(instance))

@@ -56,7 +56,7 @@ MEANINGS: dict[str, Callable[..., bool]] = {
 """Meanings of English statements, written here once more; statements are counted from 1."""
 
 
-def meant(word: str, count: int) -> int | list[int]:
+def meaning_of(word: str, count: int) -> int | list[int]:
     """Return a number, or the statements that a group's name means."""
     if word.isdigit():
         return int(word)
@@ -71,8 +71,9 @@ def meant(word: str, count: int) -> int | list[int]:
 
 
 def meanings_of(prompt: str) -> list[Callable[[Values], bool]]:
-    """Return the statements of a prompt as tests of the truth values,
-    of which the first is not used.
+    """Return the statements of a prompt as tests of the truth values.
+
+    The first truth value is not used.
     """
     lines = re.findall(r"^(\d+)\. (.*)\.$", prompt, re.MULTILINE)
     assert [int(number) for number, _ in lines] == list(range(1, len(lines) + 1))
@@ -83,7 +84,7 @@ def meanings_of(prompt: str) -> list[Callable[[Values], bool]]:
             for form, f in MEANINGS.items()
             if (m := re.fullmatch(form, words, re.IGNORECASE))
         ]
-        about = [meant(word, len(lines)) for word in match.groups()]
+        about = [meaning_of(word, len(lines)) for word in match.groups()]
         tests.append(lambda v, means=means, about=about: bool(means(v, *about)))
     return tests
 
@@ -125,11 +126,12 @@ def test_the_verifier_takes_what_fits_and_nothing_else(statements: int) -> None:
 
 
 def test_a_verdict_follows_the_rules_where_several_assignments_fit() -> None:
-    """No generated puzzle: two statements that call each other true,
-    and a third that calls them alike.
+    """Judge two statements that call each other true and a third that calls them alike.
+
+    This is no generated puzzle.
     """
     puzzle = SelfReferencePuzzle(3)
-    instance = saying([(0b010, 0b10), (0b001, 0b10), (0b011, 0b101)])
+    instance = instance_saying([(0b010, 0b10), (0b001, 0b10), (0b011, 0b101)])
     assert puzzle.verify(instance, "T T T").solved
     assert puzzle.verify(instance, "F F T").solved
     reason = puzzle.verify(instance, "T F T").reason
@@ -141,7 +143,7 @@ def test_a_verdict_follows_the_rules_where_several_assignments_fit() -> None:
         assert not puzzle.verify(instance, malformed).valid
 
 
-def saying(statements: list[tuple[int, int]]) -> Instance:
+def instance_saying(statements: list[tuple[int, int]]) -> Instance:
     about, counts = zip(*statements, strict=True)
     return Instance(
         np.zeros(len(about), np.int8), np.array(about, np.int16), np.array(counts, np.int16)
@@ -185,7 +187,7 @@ def test_all_assignments_are_equally_likely(statements: int) -> None:
 def test_a_contradiction_has_no_solution() -> None:
     with pytest.raises(ValueError, match="contradict"):
         # The liar.
-        SelfReferencePuzzle(3).solve(saying([(0b001, 0b01), (0b001, 0b10), (0b001, 0b10)]))
+        SelfReferencePuzzle(3).solve(instance_saying([(0b001, 0b01), (0b001, 0b10), (0b001, 0b10)]))
     with pytest.raises(ValueError, match="3 to 12, got 2"):
         SelfReferencePuzzle(2)
 
@@ -215,12 +217,12 @@ def test_canonical_forgets_numbers_and_nothing_else(statements: int) -> None:
                 sum(1 << place[k] for k in range(statements) if about[old] >> k & 1)
                 for old in order
             ]
-            renumbered = saying(
+            renumbered = instance_saying(
                 [(members, counts[old]) for members, old in zip(sets, order, strict=True)]
             )
             assert puzzle.canonical(renumbered) == form
         every_count = (2 << about[0].bit_count()) - 1
-        negated = saying(
+        negated = instance_saying(
             [(about[0], every_count ^ counts[0]), *zip(about[1:], counts[1:], strict=True)]
         )
         assert puzzle.canonical(negated) != form
@@ -237,8 +239,10 @@ def completions(values: Sequence[int]) -> Iterator[tuple[bool, ...]]:
 
 @pytest.mark.parametrize("tier", ["easy", "medium"])
 def test_mask_and_success_are_those_of_the_words(tier: str) -> None:
-    """Partial assignments in one batch: a value is forbidden exactly where some statement has the
-    other one in every completion, whether or not the rest of the completion fits.
+    """Check that a value is forbidden exactly where some statement refutes it.
+
+    The statement has the other value in every completion, whether or not the rest of the completion
+    fits. Partial assignments are tried in one batch.
     """
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, dice, n = task.puzzle, Dice(3, 4), TIERS[tier]
@@ -250,7 +254,7 @@ def test_mask_and_success_are_those_of_the_words(tier: str) -> None:
     cells[1::3] = np.where(cells[1::3] == 0, 1, cells[1::3])
     batch = jax.tree.map(jnp.asarray, Instance(*map(np.stack, zip(*instances, strict=True))))
     allowed = np.asarray(jax.jit(jax.vmap(task.mask))(cells, batch)).reshape(len(cells), -1, 2)
-    solved = np.asarray(jax.jit(jax.vmap(task.solved))(cells, batch))
+    solved = np.asarray(jax.jit(jax.vmap(task.is_solved))(cells, batch))
     forbidden = 0
     for row, instance in enumerate(instances):
         tests, now = meanings_of(puzzle.prompt(instance)), cells[row].tolist()

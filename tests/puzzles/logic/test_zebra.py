@@ -90,8 +90,10 @@ class Street:
         ]
 
     def solution(self) -> tuple[str, list[bool]]:
-        """Return a solution, as answers are written; then whether there are others,
-        with all clues and without each of them.
+        """Return a solution and whether there are others.
+
+        The solution is written like an answer. The latter is told with all clues and without each
+        of them.
 
         A clue counts while the variable that it brings along is assumed.
         """
@@ -136,8 +138,9 @@ def test_clues_have_one_solution_and_none_can_be_spared(
 
 @pytest.mark.parametrize("houses", TIERS.values())
 def test_the_verifier_keeps_the_clues(houses: int) -> None:
-    """Solutions with two values exchanged,
-    random rows and random symbols, against the clues in words.
+    """Compare the verifier with the clues in words.
+
+    Answers are solutions with two values exchanged, random rows and random symbols.
     """
     puzzle, dice = ZebraPuzzle(houses), Dice(1, houses)
     letters = "ABCDE"[:houses]
@@ -202,9 +205,10 @@ def test_tiers_are_ordered_by_difficulty() -> None:
     assert 2 * means[0] < means[1] < means[2] / 2
 
 
-def disguised(instance: Instance, n: int, dice: Dice) -> Instance:
-    """Values renamed, attributes exchanged, clues reordered;
-    half of the time the street seen from the other side.
+def disguise(instance: Instance, n: int, dice: Dice) -> Instance:
+    """Rename values, exchange attributes and reorder clues.
+
+    Half of the time the street is seen from the other side.
     """
     rows, names = dice.shuffled(range(n)), [dice.shuffled(range(n)) for _ in range(n)]
     new = {a * n + v: rows[a] * n + names[a][v] for a in range(n) for v in range(n)}
@@ -228,7 +232,7 @@ def test_canonical_forgets_names_and_sides_and_nothing_else(houses: int) -> None
         instance = make_instance(houses, seed)
         form = puzzle.canonical(instance)
         for _ in range(5):
-            assert puzzle.canonical(disguised(instance, houses, dice)) == form
+            assert puzzle.canonical(disguise(instance, houses, dice)) == form
         clues = instance.clues.copy()
         clues[0, 0] = {1: 2, 2: 1, 3: 5, 4: 5, 5: 4, 6: 6}[int(clues[0, 0])]
         if clues[0, 0] != 6:
@@ -240,8 +244,9 @@ def test_canonical_forgets_names_and_sides_and_nothing_else(houses: int) -> None
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_mask_and_success_are_those_of_the_clues(tier: str) -> None:
-    """Partial grids in one batch: a value is forbidden exactly
-    where its row has it, or a clue is seen to fail.
+    """Check that a value is forbidden exactly where its row has it or a clue fails.
+
+    The clue must be seen to fail. Partial grids are tried in one batch.
     """
     task: CellFillTask = card("Zebra-v0").build(difficulty=tier)
     puzzle, dice, n = task.puzzle, Dice(3, 4), TIERS[tier]
@@ -269,9 +274,9 @@ def test_mask_and_success_are_those_of_the_clues(tier: str) -> None:
     batch = jax.tree.map(jnp.asarray, Instance(*map(np.stack, zip(*instances, strict=True))))
     allowed, solved = (
         np.asarray(f(cells, batch))
-        for f in (jax.jit(jax.vmap(task.allowed)), jax.jit(jax.vmap(task.solved)))
+        for f in (jax.jit(jax.vmap(task.allowed_symbols)), jax.jit(jax.vmap(task.is_solved)))
     )
-    answers = [puzzle.written(puzzle.as_rows(row.tolist())) for row in cells]
+    answers = [puzzle.write_answer(puzzle.as_rows(row.tolist())) for row in cells]
     full = (cells > 0).all(axis=1)
     expected = [
         puzzle.verify(instance, answer).solved

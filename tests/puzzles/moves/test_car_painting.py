@@ -54,9 +54,10 @@ def test_no_order_is_better(compared: Compared) -> None:
         compared(puzzle, instance)
 
 
-def by_all_states(colours: list[int]) -> int:
-    """Return the fewest changes, with the whole set
-    of used cars as a state and no car preferred to another.
+def fewest_changes(colours: list[int]) -> int:
+    """Return the fewest changes by a search over all states.
+
+    A state is the whole set of used cars, and no car is preferred to another.
     """
     n = len(colours)
     layer = {(0, -1): 0}
@@ -79,7 +80,7 @@ def test_longer_lines_too(tier: str, compared: Compared) -> None:
         instance = puzzle.generate(seed)
         colours = instance.colours.tolist()
         answer = [int(word) - 1 for word in puzzle.solve(instance).split()]
-        assert by_all_states(colours) == instance.fewest == changes(colours, answer)
+        assert fewest_changes(colours) == instance.fewest == changes(colours, answer)
         assert sorted(answer) == list(range(len(colours)))
         assert all(abs(car - place) <= 3 for place, car in enumerate(answer))
         compared(puzzle, instance)

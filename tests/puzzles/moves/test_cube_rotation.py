@@ -51,7 +51,7 @@ MATRICES |= {
 }
 
 
-def moved(matrix: np.ndarray, side: str) -> str:
+def side_after(matrix: np.ndarray, side: str) -> str:
     """Return the side to which a rotation takes a side."""
     return SIDE_OF[tuple((matrix @ NORMALS[side]).tolist())]
 
@@ -64,7 +64,7 @@ def rotation(turns: list[str]) -> np.ndarray:
     return matrix
 
 
-def everything() -> list[np.ndarray]:
+def all_rotations() -> list[np.ndarray]:
     """Return the 24 rotations: signed permutations of determinant 1."""
     rotations = []
     for columns in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
@@ -79,7 +79,7 @@ def permutation(matrix: np.ndarray) -> tuple[int, ...]:
     """For each side, the side from which what is there came."""
     sources = [0] * 6
     for side in SIDES:
-        sources[SIDES.index(moved(matrix, side))] = SIDES.index(side)
+        sources[SIDES.index(side_after(matrix, side))] = SIDES.index(side)
     return tuple(sources)
 
 
@@ -97,7 +97,9 @@ def test_answers_are_those_of_rotations_in_space(tier: int, compared: Compared) 
         assert len(turns) == tier
         total_rotation = rotation(turns)
         right = next(
-            colour for side, colour in colours.items() if moved(total_rotation, side) == asked_side
+            colour
+            for side, colour in colours.items()
+            if side_after(total_rotation, side) == asked_side
         )
         for colour in COLOURS:
             assert puzzle.verify(instance, colour).score == (colour == right)
@@ -107,9 +109,9 @@ def test_answers_are_those_of_rotations_in_space(tier: int, compared: Compared) 
             == permutation(total_rotation)
             != permutation(np.eye(3, dtype=int))
         )
-        path = [next(side for side in SIDES if moved(total_rotation, side) == asked_side)]
+        path = [next(side for side in SIDES if side_after(total_rotation, side) == asked_side)]
         for turn in turns:
-            path.append(moved(MATRICES[turn], path[-1]))
+            path.append(side_after(MATRICES[turn], path[-1]))
         assert puzzle.difficulty(instance) == sum(a != b for a, b in pairwise(path))
         compared(puzzle, instance)
 
@@ -121,10 +123,11 @@ def test_words_that_are_no_colour_are_refused() -> None:
 
 
 def test_distances_are_exact() -> None:
-    """Compare all 24 orientations: the k quarter turns
-    that come first are all products of k matrices.
+    """Compare all 24 orientations with products of matrices.
+
+    Those that k quarter turns reach first are all products of k matrices.
     """
-    assert sorted(CUBE.elements) == sorted(permutation(matrix) for matrix in everything())
+    assert sorted(CUBE.elements) == sorted(permutation(matrix) for matrix in all_rotations())
     visited: set[tuple[int, ...]] = set()
     for count in range(4):
         reached = {
@@ -138,7 +141,7 @@ def test_distances_are_exact() -> None:
 def test_a_cube_seen_from_elsewhere_is_the_same_puzzle() -> None:
     puzzle = CubeRotationPuzzle(8)
     rng = np.random.default_rng(0)
-    matrices = everything()
+    matrices = all_rotations()
     for seed in range(50):
         instance = puzzle.generate(seed)
         for view in matrices:
@@ -148,7 +151,7 @@ def test_a_cube_seen_from_elsewhere_is_the_same_puzzle() -> None:
                 turns.append(
                     next(k for k, name in enumerate(TURNS) if (MATRICES[name] == viewed_turn).all())
                 )
-            asked_side = SIDES.index(moved(view, SIDES[int(instance.side)]))
+            asked_side = SIDES.index(side_after(view, SIDES[int(instance.side)]))
             colours = rng.permutation(6).astype(np.int8)
             viewed_instance = Instance(
                 colours, np.array(turns, np.int8), np.int8(asked_side), instance.element
@@ -159,8 +162,9 @@ def test_a_cube_seen_from_elsewhere_is_the_same_puzzle() -> None:
 
 
 def test_as_many_puzzles_as_it_says() -> None:
-    """Go through all questions about three turns;
-    those about turns around one axis look alike from more sides.
+    """Go through all questions about three turns.
+
+    Those about turns around one axis look alike from more sides.
     """
     puzzle = CubeRotationPuzzle(3)
     every = [

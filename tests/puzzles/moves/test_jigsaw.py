@@ -1,5 +1,7 @@
-"""Jigsaw-v0 against permutations tried one by one,
-a SAT solver, breadth-first search over swaps, and pixels compared in the picture itself.
+"""Tests of Jigsaw-v0 against independent references.
+
+They are permutations tried one by one, a SAT solver, breadth-first search over swaps, and pixels
+compared in the picture itself.
 """
 
 from __future__ import annotations
@@ -23,7 +25,13 @@ from rlbench_suite.envs.puzzles.moves.jigsaw import (
     PatchState,
     restoring_swaps,
 )
-from rlbench_suite.envs.puzzles.moves.random_pictures import BRIGHT, CODES, DARK, lit, painted
+from rlbench_suite.envs.puzzles.moves.random_pictures import (
+    BRIGHT,
+    CODES,
+    DARK,
+    as_rgb,
+    paint_picture,
+)
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.puzzle.dice import Dice
 
@@ -43,7 +51,7 @@ def agrees(pieces: list[np.ndarray], order: tuple[int, ...] | list[int], side: i
     )
 
 
-def as_they_lie(instance: Instance) -> list[np.ndarray]:
+def lying_patches(instance: Instance) -> list[np.ndarray]:
     return [instance.patches[patch] for patch in instance.cells]
 
 
@@ -83,7 +91,7 @@ def test_one_arrangement_of_all_of_four_patches(compared: Compared) -> None:
     puzzle = JigsawPuzzle(2)
     for seed in range(500):
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
-        pieces = as_they_lie(instance)
+        pieces = lying_patches(instance)
         arrangements = [
             order for order in itertools.permutations(range(4)) if agrees(pieces, order, 2)
         ]
@@ -103,7 +111,7 @@ def test_a_sat_solver_finds_the_same_arrangement_and_no_other(
     puzzle = JigsawPuzzle(tier)
     for seed in range(count):
         instance = puzzle.generate(seed)
-        assert arrangements_by_sat(as_they_lie(instance), tier) == [puzzle.solution(instance)]
+        assert arrangements_by_sat(lying_patches(instance), tier) == [puzzle.solution(instance)]
         compared(puzzle, instance)
 
 
@@ -112,7 +120,7 @@ def test_what_is_left_out_has_other_arrangements() -> None:
     puzzle, refused = JigsawPuzzle(3), 0
     for seed in range(150):
         if puzzle.compose(Dice(9, seed)) is None:
-            picture = painted(Dice(9, seed), 3, SIDE - 1)
+            picture = paint_picture(Dice(9, seed), 3, SIDE - 1)
             pieces = [picture[r : r + SIDE, c : c + SIDE] for r in (0, 11, 22) for c in (0, 11, 22)]
             assert len(arrangements_by_sat(pieces, 3)) == 2
             refused += 1
@@ -121,8 +129,9 @@ def test_what_is_left_out_has_other_arrangements() -> None:
 
 @pytest.mark.parametrize("tier", [2, 3, 4])
 def test_a_verdict_says_whether_the_picture_is_whole(tier: int) -> None:
-    """Right answers, right ones with two patches swapped
-    or one repeated, and orders drawn at random.
+    """Judge right answers, wrong ones that are nearly right, and random orders.
+
+    The wrong ones have two patches swapped or one repeated.
     """
     puzzle, dice = JigsawPuzzle(tier), Dice(1, tier)
     solved = 0
@@ -137,7 +146,7 @@ def test_a_verdict_says_whether_the_picture_is_whole(tier: int) -> None:
             order[first] = order[second]
         elif seed % 4 == 3:
             dice.shuffle(order)
-        correct = len(set(order)) == len(order) and agrees(as_they_lie(instance), order, tier)
+        correct = len(set(order)) == len(order) and agrees(lying_patches(instance), order, tier)
         verdict = puzzle.verify(instance, " ".join(str(k + 1) for k in order))
         assert verdict.valid
         assert verdict.solved == correct
@@ -160,7 +169,7 @@ def test_the_prompt_shows_the_borders() -> None:
     puzzle = JigsawPuzzle(3)
     instance = puzzle.generate(5)
     lines = [line for line in puzzle.prompt(instance).split("\n") if line.startswith("patch ")]
-    for number, (line, piece) in enumerate(zip(lines, as_they_lie(instance), strict=True), 1):
+    for number, (line, piece) in enumerate(zip(lines, lying_patches(instance), strict=True), 1):
         words = line.replace(",", "").split()
         assert words[:2] == ["patch", f"{number}:"]
         written_borders = dict(zip(words[2::2], words[3::2], strict=True))
@@ -216,11 +225,12 @@ def test_shuffles_are_uniform_but_for_the_picture_itself() -> None:
 # -- canonical forms -------------------------------------------------------------------------------
 
 
-def transformed(
+def transform(
     instance: Instance, side: int, turn: int, mirrored: bool, colours: list[int]
 ) -> Instance:
-    """Return the picture turned, reflected and recoloured,
-    its patches lying in some other order.
+    """Return the picture turned, reflected and recoloured.
+
+    Its patches lie in some other order.
     """
     pieces = np.array(colours, np.int8)[instance.patches].reshape(side, side, SIDE, SIDE)
     pieces = np.rot90(np.rot90(pieces, turn, (0, 1)), turn, (2, 3))
@@ -238,7 +248,7 @@ def test_disguises_have_one_canonical_form(tier: int) -> None:
         instance = puzzle.generate(seed)
         form = puzzle.canonical(instance)
         for turn, mirrored in itertools.product(range(4), (False, True)):
-            disguise = transformed(instance, tier, turn, mirrored, dice.shuffled(range(8)))
+            disguise = transform(instance, tier, turn, mirrored, dice.shuffled(range(8)))
             assert agrees(list(disguise.patches), range(tier**2), tier)
             assert puzzle.canonical(disguise) == form
         inside = instance.patches.copy()
@@ -283,8 +293,9 @@ def batch(puzzle: JigsawPuzzle, count: int) -> tuple[list[Instance], Params]:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_task_swaps_by_the_same_rules(tier: str) -> None:
-    """Random swaps, in one batch, against lists: places,
-    rewards, measures, ends; then the plan to the end.
+    """Compare random swaps with lists, then follow the plan to the end.
+
+    This covers places, rewards, measures and ends, in one batch.
     """
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, key = task.puzzle, jax.random.key(0)
@@ -385,7 +396,7 @@ def test_both_observations_show_what_lies_there(tier: str) -> None:
 
 
 def test_colours_are_bits() -> None:
-    assert lit(np.array([0, 1, 2, 4, 6, 7]), np.where).tolist() == [
+    assert as_rgb(np.array([0, 1, 2, 4, 6, 7]), np.where).tolist() == [
         [40, 40, 40], [225, 40, 40], [40, 225, 40], [40, 40, 225], [40, 225, 225], [225, 225, 225],
     ]  # fmt: skip
     assert CODES[6] == "C"

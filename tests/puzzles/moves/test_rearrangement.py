@@ -1,6 +1,8 @@
-"""EightPuzzle, FifteenPuzzle, NinePuzzle, SixteenPuzzle and Twiddle against plain moves on lists:
-all distances on 3 x 3 cells, balls of arrangements around start and goal that must not meet on 4 x
-4.
+"""Tests of puzzles that move tiles against plain moves on lists.
+
+The puzzles are EightPuzzle, FifteenPuzzle, NinePuzzle, SixteenPuzzle and Twiddle. On 3 x 3 cells
+all distances are computed, on 4 x 4 balls of arrangements around start and goal, which must not
+meet.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ def slides(side: int) -> Moves:
 
 
 def shifts(side: int) -> Moves:
-    def along(board: Board, cells: list[int], by: int) -> Board:
+    def shift_along(board: Board, cells: list[int], by: int) -> Board:
         new = list(board)
         for position, cell in enumerate(cells):
             new[cells[(position + by) % side]] = board[cell]
@@ -57,8 +59,12 @@ def shifts(side: int) -> Moves:
         row = [line * side + k for k in range(side)]
         column = [k * side + line for k in range(side)]
         for sign, by in (("+", 1), ("-", -1)):
-            moves[f"R{line + 1}{sign}"] = lambda board, cells=row, by=by: along(board, cells, by)
-            moves[f"C{line + 1}{sign}"] = lambda board, cells=column, by=by: along(board, cells, by)
+            moves[f"R{line + 1}{sign}"] = lambda board, cells=row, by=by: shift_along(
+                board, cells, by
+            )
+            moves[f"C{line + 1}{sign}"] = lambda board, cells=column, by=by: shift_along(
+                board, cells, by
+            )
     return moves
 
 
@@ -120,8 +126,10 @@ def distances(name: str, max_distance: int) -> dict[Board, int]:
 @pytest.mark.engine("breadth-first search from the goal: no shorter solution")
 @pytest.mark.parametrize(("name", "searched_depth"), [*zip(RULES, (31, 16, 8, 4, 11), strict=True)])
 def test_no_solution_is_shorter(name: str, searched_depth: int, compared: Compared) -> None:
-    """Beyond what is known, what is as near to the start
-    as is missing to a shorter solution is not within it.
+    """Search from the start too, where the goal's distances end before the solution does.
+
+    Arrangements as near to the start as a shorter solution still needs must not be among those
+    searched from the goal.
     """
     moves, distance_of = RULES[name], distances(name, searched_depth)
     for tier, count in (("easy", 200), ("medium", 600), ("hard", 500)):
@@ -208,8 +216,10 @@ def test_how_many_sixteen_puzzles_there_are() -> None:
 
 
 def test_how_many_fifteen_puzzles_there_are() -> None:
-    """Mirrored in the falling diagonal they are the same; few are their own mirror images, so that
-    about half are left of what OEIS A089484 counts.
+    """Compare the numbers of puzzles with what OEIS A089484 counts.
+
+    Mirror images in the falling diagonal are the same puzzle. Few arrangements are their own mirror
+    images, so about half are left.
     """
     board = np.arange(16).reshape(4, 4)
     sizes = sizes_of_levels("FifteenPuzzle-v0", [board.ravel(), board.T.ravel()], 20)
@@ -219,8 +229,9 @@ def test_how_many_fifteen_puzzles_there_are() -> None:
 
 
 def test_the_eight_puzzle_is_known_completely() -> None:
-    """Two facts from outside: half of all arrangements can be solved,
-    and the farthest two need 31 moves.
+    """Check two facts from outside.
+
+    Half of all arrangements can be solved, and the farthest two need 31 moves.
     """
     distance_of = distances("EightPuzzle-v0", 32)
     counts = Counter(distance_of.values())
@@ -285,8 +296,9 @@ def test_no_more_than_a_thousand_moves() -> None:
 
 @every_id
 def test_symmetries_keep_moves_and_goal(name: str) -> None:
-    """Each symmetry takes a solution's arrangement to one
-    of the same canonical form and distance.
+    """Check that symmetries keep an arrangement's canonical form and distance.
+
+    The arrangements are those of solutions.
     """
     puzzle: RearrangementPuzzle = puzzle_of(name, "easy")
     moves = RULES[name]
@@ -310,8 +322,9 @@ def test_symmetries_keep_moves_and_goal(name: str) -> None:
 
 
 def test_canonical_forms_count_the_orbits() -> None:
-    """Compare all arrangements of the Twiddle at 4 moves:
-    two with the same form are the same up to a symmetry.
+    """Compare all arrangements of the Twiddle at 4 moves.
+
+    Two with the same form are the same up to a symmetry.
     """
     moves = RULES["Twiddle-v0"]
     goal = tuple(range(9))
@@ -368,7 +381,7 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
         ]
         assert task.reward_space.low <= reward.min() <= reward.max() <= task.reward_space.high
     apart = [
-        puzzle.apart_of(bytes(board)) / puzzle.apart_of(bytes(i.cells))
+        puzzle.tile_distance(bytes(board)) / puzzle.tile_distance(bytes(i.cells))
         for board, i in zip(boards, instances)  # noqa: B905
     ]
     # 1 for each arrival at the goal.

@@ -1,5 +1,6 @@
-"""StackPermutation against Knuth's pattern,
-exhaustive search over all operations, and a plain stack.
+"""Tests of StackPermutation against independent references.
+
+They are Knuth's pattern, exhaustive search over all operations, and a plain stack.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pytest
 from comparison import Compared
 
 from rlbench_suite.adapters.rollout import play
+from rlbench_suite.core.component import named
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.moves.stack_permutation import Instance, operations
@@ -32,7 +34,7 @@ def has_pattern(order: tuple[int, ...]) -> bool:
     return any(low < middle < high for high, low, middle in itertools.combinations(order, 3))
 
 
-def written_by(words: list[str]) -> tuple[int, ...] | None:
+def output_of(words: list[str]) -> tuple[int, ...] | None:
     """Return the order that operations write down; None if one cannot be done."""
     arriving, stack, out = iter(range(1, 99)), [], []
     for word in words:
@@ -49,7 +51,7 @@ def instance_of(order: tuple[int, ...]) -> Instance:
     return Instance(np.array(order, np.int8))
 
 
-def traded(orders: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
+def trade_places(orders: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
     """Return the orders after two numbers trade places."""
     traded_orders = set()
     for order in orders:
@@ -62,17 +64,18 @@ def traded(orders: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
 
 @pytest.mark.parametrize("count", [4, 5, 6])
 def test_all_orders(count: int) -> None:
-    """Try every word of pushes and pops, and every order:
-    the number of possible ones is a Catalan number.
+    """Try every word of pushes and pops, and every order.
+
+    The number of possible orders is a Catalan number.
     """
     puzzle: Any = puzzle_of(NAME, count)
     reached = {}
     for pushes in itertools.combinations(range(2 * count), count):
         words = ["push" if k in pushes else "pop" for k in range(2 * count)]
-        if (out := written_by(words)) is not None:
+        if (out := output_of(words)) is not None:
             reached[out] = " ".join(words)
     assert len(reached) == comb(2 * count, count) // (count + 1)
-    assert len(reached | dict.fromkeys(traded(reached))) == puzzle.space
+    assert len(reached | dict.fromkeys(trade_places(reached))) == puzzle.space
     for order in itertools.permutations(range(1, count + 1)):
         instance = instance_of(order)
         assert operations(order)[1] == (order in reached) == (not has_pattern(order))
@@ -91,7 +94,7 @@ def test_half_of_the_orders_are_impossible(tier: str, compared: Compared) -> Non
         assert sorted(order) == list(range(1, puzzle.count + 1))
         impossible += has_pattern(order)
         assert has_pattern(order) == (answer == "impossible")
-        assert has_pattern(order) or written_by(answer.split()) == order
+        assert has_pattern(order) or output_of(answer.split()) == order
         compared(puzzle, instance)
     assert impossible == 500
 
@@ -113,7 +116,7 @@ def test_a_verdict_says_what_the_operations_write() -> None:
         truth = (
             has_pattern(tuple(instance.order))
             if len(words) == 1
-            else written_by(words) == tuple(instance.order)
+            else output_of(words) == tuple(instance.order)
         )
         assert verdict.solved == truth
         right += truth
@@ -176,12 +179,11 @@ def test_the_task_plays_by_the_same_rules() -> None:
             assert mask[k].tolist() == [pushed[k] < n, bool(stacks[k])]
             assert task.observation_space.contains(np.asarray(observation[k]))
             if fine and out[k] < n:
+                parts = named(task.observation_components(), np.asarray(observation[k]))
                 next_number = orders[k][out[k]]
-                assert np.flatnonzero(observation[k][3 * n : 4 * n]).tolist() == [next_number - 1]
-                assert [v + 1 for v in np.flatnonzero(observation[k][n : 2 * n])] == stacks[k]
-                assert [v + 1 for v in np.flatnonzero(observation[k][2 * n : 3 * n])] == stacks[k][
-                    -1:
-                ]
+                assert np.flatnonzero(parts["wanted"]).tolist() == [next_number - 1]
+                assert [v + 1 for v in np.flatnonzero(parts["inside"])] == stacks[k]
+                assert [v + 1 for v in np.flatnonzero(parts["top"])] == stacks[k][-1:]
             total[k] += expected
             over[k] = terminal[k]
     assert over.all()

@@ -20,7 +20,7 @@ from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.quantum import quantum_synthesis, two_qubit_synthesis
 from rlbench_suite.envs.puzzles.quantum.gate_synthesis import (
-    FINE,
+    TOLERANCE_UNITS,
     Circuits,
     Instance,
     SynthesisPuzzle,
@@ -28,7 +28,7 @@ from rlbench_suite.envs.puzzles.quantum.gate_synthesis import (
 from rlbench_suite.envs.puzzles.quantum.quantum_synthesis import (
     QuantumSynthesisPuzzle,
     _haar,
-    _rounded,
+    _round_to_units,
 )
 from rlbench_suite.envs.puzzles.quantum.two_qubit_synthesis import TwoQubitSynthesisPuzzle
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
@@ -65,7 +65,7 @@ class Kind(NamedTuple):
         return len(self.matrices[next(iter(self.matrices))])
 
 
-def controlled(control: int, target: int) -> np.ndarray:
+def controlled_not(control: int, target: int) -> np.ndarray:
     """CNOT, state by state; the first qubit has the greater weight."""
     gate = np.zeros((4, 4))
     for bits in product((0, 1), repeat=2):
@@ -82,7 +82,7 @@ TWO = {
     else np.kron(np.eye(2), ONE_QUBIT[name])
     for name in ("H", "T", "Tdg")
     for qubit in (1, 2)
-} | {"CNOT12": controlled(0, 1), "CNOT21": controlled(1, 0)}
+} | {"CNOT12": controlled_not(0, 1), "CNOT21": controlled_not(1, 0)}
 
 
 def undone_by(names: Any) -> dict[str, str]:
@@ -135,7 +135,7 @@ def read_question(puzzle: SynthesisPuzzle, instance: Instance) -> tuple[np.ndarr
     ), float(match[2])
 
 
-def normal(unitary: np.ndarray) -> bytes:
+def normalise(unitary: np.ndarray) -> bytes:
     """Return the same matrix for unitaries that differ by a phase."""
     first = unitary.ravel()[np.flatnonzero(np.abs(unitary.ravel()) > 1e-6)[0]]
     return (np.round(unitary * (abs(first) / first), 6) + (0.0 + 0.0j)).tobytes()
@@ -143,16 +143,17 @@ def normal(unitary: np.ndarray) -> bytes:
 
 @cache
 def levels(name: str, max_gates: int) -> list[np.ndarray]:
-    """Different unitaries by the least number of gates,
-    by floating-point search: ``(n, d, d)`` each.
+    """Return different unitaries by the least number of gates, ``(n, d, d)`` each.
+
+    A floating-point search finds them.
     """
     nothing = circuit(name, [])
-    keys, levels_so_far = {normal(nothing)}, [nothing[None]]
+    keys, levels_so_far = {normalise(nothing)}, [nothing[None]]
     for _ in range(max_gates):
         level = []
         for unitary in levels_so_far[-1]:
             for gate in KINDS[name].matrices.values():
-                key = normal(following := gate @ unitary)
+                key = normalise(following := gate @ unitary)
                 if key not in keys:
                     keys.add(key)
                     level.append(following)
@@ -164,10 +165,10 @@ def levels(name: str, max_gates: int) -> list[np.ndarray]:
 def test_every_unitary_is_found_once_by_a_shortest_circuit(name: str, max_gates: int) -> None:
     circuits, every = KINDS[name].circuits(max_gates), levels(name, max_gates)
     assert np.diff(circuits.begins).tolist() == [len(level) for level in every]
-    keys = {normal(unitary): depth for depth, level in enumerate(every) for unitary in level}
+    keys = {normalise(unitary): depth for depth, level in enumerate(every) for unitary in level}
     for row, word in zip(circuits.unitaries, circuits.words, strict=True):
         unitary = circuit(name, [KINDS[name].puzzle.names[gate] for gate in word])
-        assert keys.pop(normal(unitary)) == len(word)
+        assert keys.pop(normalise(unitary)) == len(word)
         if name == "QuantumSynthesis":
             w, x, y, z = row
             of_row = w * np.eye(2) - 1j * (x * PAULI[0] + y * PAULI[1] + z * PAULI[2])
@@ -188,12 +189,13 @@ def test_the_words_of_the_docs_on_two_qubits() -> None:
     ("tier", "puzzles"), [(3, 38), (5, 436), pytest.param(7, 4608, marks=pytest.mark.slow)]
 )
 def test_how_many_puzzles_on_two_qubits_there_are(tier: int, puzzles: int) -> None:
-    """Count among 10,000 train instances:
-    an eighth are products and repeat each other as often as if there were ``space``.
+    """Count different instances among 10,000 of the train split.
+
+    An eighth are products, and they repeat each other as often as if there were ``space`` of them.
     """
     puzzle = TwoQubitSynthesisPuzzle(tier)
     products = [
-        Instance(puzzle.reached(k), np.int32(100))
+        Instance(puzzle.circuit_target(k), np.int32(100))
         for k in range(*puzzle.circuits.begins[tier : tier + 2])
     ]
     sizes = Counter(forms := [puzzle.canonical(instance) for instance in products])
@@ -253,9 +255,7 @@ def test_the_wanted_distance_needs_all_gates(
 
 
 def test_random_targets_follow_haars_measure() -> None:
-    """Check that each coordinate of a uniform point
-    of the 3-sphere has a semicircular distribution.
-    """
+    """Check that coordinates of uniform points of the 3-sphere are semicircular."""
     points = np.array([_haar(Dice(1, seed)) for seed in range(2000)])
     np.testing.assert_allclose((points**2).sum(1), 1)
     for column in points.T:
@@ -341,7 +341,7 @@ def test_conjugation_and_inversion_do_not_matter() -> None:
         ):
             w, z = disguise[0, 0].real, -disguise[0, 0].imag
             y, x = -disguise[0, 1].real, -disguise[0, 1].imag
-            instance = original._replace(target=_rounded(np.array([w, x, y, z])))
+            instance = original._replace(target=_round_to_units(np.array([w, x, y, z])))
             assert puzzle.canonical(instance) == puzzle.canonical(original)
             assert puzzle.verify(instance, " ".join(gates)).score == 1
         assert puzzle.canonical(
@@ -488,7 +488,9 @@ def test_the_words_of_the_task(name: str) -> None:
         assert "Gates left: 0" not in task.describe(state, params)
         state = task.transition(state, task.parse(f" {gate}\n", state, params), key, params)
     assert "Gates left: 0" in task.describe(state, params)
-    assert f"at most {int(instance.tolerance) / FINE:.4f} is wanted" in task.describe(state, params)
+    assert f"at most {int(instance.tolerance) / TOLERANCE_UNITS:.4f} is wanted" in task.describe(
+        state, params
+    )
     assert task.why_over(state, params, task.info(state, params)) == "the circuit is near enough"
     assert "not near enough" in task.why_over(
         begin._replace(used=state.used), params, task.info(begin._replace(used=state.used), params)

@@ -80,7 +80,7 @@ def write_images(unitary: np.ndarray) -> str:
     return "\n".join(lines)
 
 
-def normal(unitary: np.ndarray) -> bytes:
+def normalise(unitary: np.ndarray) -> bytes:
     """Return the same matrix for unitaries that differ by a phase."""
     unitary = unitary.astype(complex)
     first = unitary.ravel()[np.flatnonzero(np.abs(unitary.ravel()) > 1e-6)[0]]
@@ -103,15 +103,16 @@ def undone(images: list[np.ndarray], gates: list[str]) -> bool:
 
 
 def test_distances_are_those_of_unitaries_up_to_phase() -> None:
-    """Breadth-first search over matrices, four gates deep;
-    the order of the group; how many are how far.
+    """Compare distances with breadth-first search over matrices, four gates deep.
+
+    The order of the group and the number of elements at each distance are known.
     """
     group = clifford()
     assert len(group.elements) == 11_520
     counts = Counter(group.away)
     assert (counts[3], counts[6], counts[8], max(counts)) == (173, 2_278, 2_688, 10)
     assert [QuantumGatesPuzzle(tier).space for tier in (3, 6, 8)] == [55, 639, 752]
-    depths = {normal(np.eye(4)): 0}
+    depths = {normalise(np.eye(4)): 0}
     level = [np.eye(4)]
     for depth in range(5):
         texts = {write_images(unitary) for unitary in level}
@@ -124,7 +125,7 @@ def test_distances_are_those_of_unitaries_up_to_phase() -> None:
         new_unitaries = {}
         for unitary in level if depth < 4 else ():
             for gate in UNITARY.values():
-                key = normal(following := gate @ unitary)
+                key = normalise(following := gate @ unitary)
                 if key not in depths:
                     depths[key], new_unitaries[key] = depth + 1, following
         level = list(new_unitaries.values())
@@ -181,13 +182,13 @@ def test_what_is_no_circuit_is_refused(answer: str) -> None:
 def gates_needed() -> dict[bytes, int]:
     """Return the number of gates of every unitary, by breadth-first search over matrices."""
     level = [np.eye(4, dtype=complex)]
-    gate_counts = {normal(level[0]): 0}
+    gate_counts = {normalise(level[0]): 0}
     while level:
         following = []
         for unitary in level:
             for gate in UNITARY.values():
-                if (key := normal(after := gate @ unitary)) not in gate_counts:
-                    gate_counts[key] = gate_counts[normal(unitary)] + 1
+                if (key := normalise(after := gate @ unitary)) not in gate_counts:
+                    gate_counts[key] = gate_counts[normalise(unitary)] + 1
                     following.append(after)
         level = following
     return gate_counts
@@ -203,7 +204,7 @@ def test_no_shorter_circuit_undoes_it(compared: Compared) -> None:
             instance = puzzle.generate(seed, ("train", "test")[seed % 2])
             right = puzzle.solve(instance).split(" ")
             assert undone(read_images(puzzle, instance), right)
-            assert needed[normal(circuit(right))] == len(right) == tier
+            assert needed[normalise(circuit(right))] == len(right) == tier
             compared(puzzle, instance)
 
 

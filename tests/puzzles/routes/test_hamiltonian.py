@@ -1,5 +1,6 @@
-"""HamiltonianPath and HamiltonianCycle against a SAT solver,
-all permutations, and the known numbers of graphs.
+"""Tests of HamiltonianPath and HamiltonianCycle against independent references.
+
+They are a SAT solver, all permutations, and the known numbers of graphs.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def is_solution(edges: Edges, count: int, path: list[int], closed: bool) -> bool
     )
 
 
-def by_force(edges: Edges, count: int, closed: bool) -> bool:
+def has_solution_by_force(edges: Edges, count: int, closed: bool) -> bool:
     return any(
         is_solution(edges, count, list(p), closed)
         for p in itertools.permutations(range(1, count + 1))
@@ -69,9 +70,10 @@ def places(count: int) -> tuple[dict[tuple[int, int], int], list[list[int]]]:
     return at, clauses
 
 
-def by_sat(edges: Edges, count: int, closed: bool) -> bool:
-    """Places of vertices such that neighbours are side by side;
-    the first vertex of a cycle may be any.
+def has_solution_by_sat(edges: Edges, count: int, closed: bool) -> bool:
+    """Return whether vertices have places in which neighbours are side by side.
+
+    The first vertex of a cycle may be any.
     """
     at, one_each = places(count)
     clauses = [*one_each, [at[1, 0]]] if closed else [*one_each]
@@ -105,7 +107,7 @@ def test_the_search_is_exact_on_all_small_graphs(closed: bool) -> None:
         ]
         path, entered = (hamiltonian_cycle if closed else hamiltonian_path)(rows)
         assert entered > 0
-        assert (path is not None) == by_force(edges, count, closed)
+        assert (path is not None) == has_solution_by_force(edges, count, closed)
         if path is not None:
             num_solvable += 1
             assert is_solution(edges, count, [v + 1 for v in path], closed)
@@ -128,7 +130,7 @@ def test_both_answers_are_proven_and_balanced(name: str, tier: str, compared: Co
         assert puzzle.closed or degrees.count(1) <= 2
         answer = puzzle.solve(instance)
         assert (
-            by_sat(edges, puzzle.count, puzzle.closed)
+            has_solution_by_sat(edges, puzzle.count, puzzle.closed)
             == (answer != "none")
             == bool(instance.solvable)
         )
@@ -152,7 +154,7 @@ def test_a_verdict_says_what_a_path_is(name: str) -> None:
             answer = puzzle.heuristic(instance)
         if answer == "none":
             assert puzzle.verify(instance, answer).solved == (
-                not by_sat(edges, puzzle.count, puzzle.closed)
+                not has_solution_by_sat(edges, puzzle.count, puzzle.closed)
             )
             continue
         path = [int(word) for word in answer.split()]

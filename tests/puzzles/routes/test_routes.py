@@ -1,5 +1,6 @@
-"""Maze and Navigation against what their prompts say,
-read by the test itself and solved by plain relaxation.
+"""Tests of Maze and Navigation against what their prompts say.
+
+The tests read the prompts themselves and solve them by plain relaxation.
 """
 
 from __future__ import annotations
@@ -300,8 +301,9 @@ def test_the_task_plays_by_the_same_rules(name: str) -> None:
 
 
 def test_passages_taken_are_marked() -> None:
-    """Walk at random in a maze, with marks kept by pairs of rooms,
-    read from the observation and from the map in text.
+    """Walk at random in a maze, and keep the marks by pairs of rooms.
+
+    The marks are read from the observation and from the map in text.
     """
     task: Any = card("Maze-v0").build(difficulty="easy")
     side, places = task.puzzle.side, task.places

@@ -37,22 +37,22 @@ def encryption(alphabet: str, name: str, key: str) -> Encryption:
     """Return the function that encrypts texts with a key as a prompt writes it."""
     parameters = {letter: int(number) for letter, number in re.findall(r"([a-z]) = (\d+)", key)}
     return {
-        "Caesar cipher": lambda: by_alphabet(alphabet, rotated(alphabet, parameters["k"])),
+        "Caesar cipher": lambda: by_alphabet(alphabet, rotate(alphabet, parameters["k"])),
         "Atbash cipher": lambda: by_alphabet(alphabet, alphabet[::-1]),
         "Affine cipher": lambda: by_alphabet(alphabet, affine(alphabet, **parameters)),
         "Substitution cipher": lambda: by_alphabet(alphabet, key),
-        "Vigenere cipher": lambda: lambda text: added(alphabet, text, key * len(text)),
-        "Autokey cipher": lambda: lambda text: added(alphabet, text, key + text),
-        "Hill cipher": lambda: lambda text: multiplied(alphabet, text, **parameters),
-        "Playfair cipher": lambda: lambda text: in_square(key.split(), text),
-        "Rail fence cipher": lambda: lambda text: on_rails(text, parameters["r"]),
+        "Vigenere cipher": lambda: lambda text: add_key(alphabet, text, key * len(text)),
+        "Autokey cipher": lambda: lambda text: add_key(alphabet, text, key + text),
+        "Hill cipher": lambda: lambda text: multiply(alphabet, text, **parameters),
+        "Playfair cipher": lambda: lambda text: encrypt_in_square(key.split(), text),
+        "Rail fence cipher": lambda: lambda text: encrypt_on_rails(text, parameters["r"]),
         "Columnar transposition": lambda: (
-            lambda text: in_columns(text, [int(word) for word in key.split()])
+            lambda text: encrypt_in_columns(text, [int(word) for word in key.split()])
         ),
     }[name]()
 
 
-def rotated(alphabet: str, by: int) -> str:
+def rotate(alphabet: str, by: int) -> str:
     return alphabet[by:] + alphabet[:by]
 
 
@@ -65,22 +65,22 @@ def by_alphabet(alphabet: str, cipher_alphabet: str) -> Encryption:
     return lambda text: text.translate(str.maketrans(alphabet, cipher_alphabet))
 
 
-def added(alphabet: str, text: str, key: str) -> str:
+def add_key(alphabet: str, text: str, key: str) -> str:
     """Look up in the tabula recta."""
     return "".join(
-        rotated(alphabet, alphabet.index(k))[alphabet.index(x)]
+        rotate(alphabet, alphabet.index(k))[alphabet.index(x)]
         for x, k in zip(text, key)  # noqa: B905
     )
 
 
-def multiplied(alphabet: str, text: str, a: int, b: int, c: int, d: int) -> str:
+def multiply(alphabet: str, text: str, a: int, b: int, c: int, d: int) -> str:
     pairs = np.array([alphabet.index(x) for x in text]).reshape(-1, 2)
     return "".join(
         alphabet[z] for z in (pairs @ np.array([[a, c], [b, d]]) % len(alphabet)).ravel()
     )
 
 
-def in_square(rows: list[str], text: str) -> str:
+def encrypt_in_square(rows: list[str], text: str) -> str:
     columns = ["".join(column) for column in zip(*rows, strict=True)]
     secret = ""
     for x, y in re.findall("(.)(.)", text):
@@ -103,7 +103,7 @@ def crossing(row: str, column: str) -> str:
     return letter
 
 
-def on_rails(text: str, count: int) -> str:
+def encrypt_on_rails(text: str, count: int) -> str:
     rails, rail, step = [""] * count, 0, 1
     for letter in text:
         rails[rail] += letter
@@ -113,12 +113,12 @@ def on_rails(text: str, count: int) -> str:
     return "".join(rails)
 
 
-def in_columns(text: str, order: list[int]) -> str:
+def encrypt_in_columns(text: str, order: list[int]) -> str:
     rows = [text[start : start + len(order)] for start in range(0, len(text), len(order))]
     return "".join(row[column - 1] for column in order for row in rows if column <= len(row))
 
 
-def decrypted(alphabet: str, name: str, encrypt: Encryption, secret: str) -> str:
+def decrypt_by_search(alphabet: str, name: str, encrypt: Encryption, secret: str) -> str:
     """Return the only text that becomes this one."""
     if name in ("Rail fence cipher", "Columnar transposition"):
         marks = "".join(chr(1000 + place) for place in range(len(secret)))

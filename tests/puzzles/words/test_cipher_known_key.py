@@ -1,5 +1,6 @@
-"""CipherKnownKey-v0 against encryption by hand,
-and the task in which texts are written against plain Python.
+"""Tests of CipherKnownKey-v0 against encryption by hand.
+
+The task in which texts are written is compared with plain Python.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from by_hand import decrypted, encryption, read_cipher
+from by_hand import decrypt_by_search, encryption, read_cipher
 from comparison import Compared
 from fill_tasks import stacked
 
@@ -40,7 +41,7 @@ def answer_by_hand(prompt: str) -> str:
     assert key and ask  # noqa: PT018
     encrypt = encryption(alphabet, name, key[1])
     return (
-        decrypted(alphabet, name, encrypt, ask[2])
+        decrypt_by_search(alphabet, name, encrypt, ask[2])
         if ask[1].startswith("Decrypt")
         else encrypt(ask[2])
     )
@@ -49,8 +50,9 @@ def answer_by_hand(prompt: str) -> str:
 @pytest.mark.engine("the cipher by hand, from the prompt: the answer")
 @pytest.mark.parametrize(("tier", "count"), [("easy", 500), ("medium", 400), ("hard", 200)])
 def test_the_answer_is_the_one_by_hand(tier: str, count: int, compared: Compared) -> None:
-    """It is the only one: by hand,
-    each pair or letter is the only one that becomes what is told.
+    """Check that the answer is the only one.
+
+    By hand, each pair or letter is the only one that becomes what the prompt gives.
     """
     puzzle: Any = puzzle_of("CipherKnownKey-v0", tier)
     dice = Dice(1, 1)

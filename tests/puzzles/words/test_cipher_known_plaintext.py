@@ -1,5 +1,6 @@
-"""CipherKnownPlaintext-v0: every key that fits decrypts the text alike,
-by trying all there are where they are few.
+"""Tests of CipherKnownPlaintext-v0: every key that fits decrypts the text alike.
+
+All keys are tried where there are few.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from by_hand import decrypted, encryption, read_cipher
+from by_hand import decrypt_by_search, encryption, read_cipher
 from comparison import Compared
 
 from rlbench_suite.envs.puzzles.words.cipher_known_plaintext import (
     CipherKnownPlaintextPuzzle,
-    fitting,
+    fitting_keys,
 )
 from rlbench_suite.envs.puzzles.words.ciphers import (
     Affine,
@@ -65,7 +66,8 @@ def read_prompt(prompt: str) -> tuple[str, str, list[tuple[str, str]], str]:
 
 
 def answers_by_hand(prompt: str) -> set[str]:
-    """Return the plaintexts under every key that fits;
+    """Return the plaintexts under every key that fits.
+
     None stands for a letter that is not determined.
     """
     alphabet, name, pairs, text = read_prompt(prompt)
@@ -104,7 +106,7 @@ def answers_by_hand(prompt: str) -> set[str]:
     for key in keys:
         encrypt = encryption(alphabet, name, key)
         if all(encrypt(plain) == secret for plain, secret in pairs):
-            answers.add(decrypted(alphabet, name, encrypt, text))
+            answers.add(decrypt_by_search(alphabet, name, encrypt, text))
     return answers
 
 
@@ -118,7 +120,7 @@ def test_every_key_that_fits_gives_the_answer(tier: str, count: int, compared: C
         instance = puzzle.generate(seed, ("train", "test")[seed % 2])
         answer = puzzle.solve(instance)
         assert answers_by_hand(puzzle.prompt(instance)) == {answer}
-        assert puzzle.written(instance.answer.tolist()) == answer
+        assert puzzle.write_answer(instance.answer.tolist()) == answer
         assert puzzle.verify(instance, answer).score == 1
         place, letter = dice.below(len(answer)), dice.choice(puzzle.alphabet)
         changed = answer[:place] + letter + answer[place + 1 :]
@@ -155,8 +157,10 @@ def small_keys(cipher: Cipher) -> list[tuple[int, ...]]:
 )
 @pytest.mark.parametrize("count", [4, 5])
 def test_what_fits_is_found_among_all_keys(kind: type[Cipher], count: int) -> None:
-    """With few letters in the pairs, where texts are ambiguous too: the same plaintexts as by
-    trying every key, but for a substitution two of them if there are several.
+    """Compare the plaintexts with those of every key.
+
+    The pairs have few letters, so texts are ambiguous too. For a substitution two plaintexts are
+    enough if there are several.
     """
     cipher = kind("ABCDE"[:count], 3)
     dice = Dice(2, 2)
@@ -176,7 +180,7 @@ def test_what_fits_is_found_among_all_keys(kind: type[Cipher], count: int) -> No
             if all(cipher.encrypt(plain, key) == secret for plain, secret in pairs)
         ]
         expected = {tuple(cipher.decrypt(text, key)) for key in by_force}
-        plaintexts = {tuple(cipher.decrypt(text, key)) for key in fitting(cipher, pairs)}
+        plaintexts = {tuple(cipher.decrypt(text, key)) for key in fitting_keys(cipher, pairs)}
         if kind is Substitution:
             assert plaintexts <= expected
             assert len(plaintexts) == min(len(expected), 2)
@@ -195,8 +199,8 @@ def test_a_key_that_fits_no_pair_is_not_found() -> None:
         ciphertext = cipher.encrypt(plain, keys[-1])
         rival_ciphertext = cipher.encrypt(plain, keys[-2])
         assert ciphertext != rival_ciphertext
-        assert fitting(cipher, [(plain, ciphertext)])
-        assert fitting(cipher, [(plain, ciphertext), (plain, rival_ciphertext)]) == []
+        assert fitting_keys(cipher, [(plain, ciphertext)])
+        assert fitting_keys(cipher, [(plain, ciphertext), (plain, rival_ciphertext)]) == []
 
 
 def test_disguises() -> None:
@@ -224,7 +228,7 @@ def test_disguises() -> None:
         )  # fmt: skip
         assert (puzzle.canonical(renamed) == form) == (kind in (Substitution, RailFence, Columnar))
         if kind in (Substitution, RailFence, Columnar):
-            assert puzzle.solve(renamed) == puzzle.written(renamed.answer.tolist())
+            assert puzzle.solve(renamed) == puzzle.write_answer(renamed.answer.tolist())
             renamed_kinds.add(kind)
     assert len(forms) == 300
     assert len(renamed_kinds) == 3

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.of_variants
 
 LATIN = ascii_uppercase
 WITHOUT_J = LATIN.replace("J", "")
-EVERY = (
+CIPHERS = (
     Caesar,
     Atbash,
     Affine,
@@ -103,10 +103,10 @@ def test_published_examples(cipher: Cipher, key: list[int], plain: str, secret: 
 
 
 def test_every_cipher_has_a_published_example() -> None:
-    assert {type(cipher) for cipher, *_ in PUBLISHED} == set(EVERY)
+    assert {type(cipher) for cipher, *_ in PUBLISHED} == set(CIPHERS)
 
 
-@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("kind", CIPHERS)
 def test_decryption_undoes_encryption_and_the_other_way_round(kind: type[Cipher]) -> None:
     dice, changed = Dice(1, 2), 0
     for round_trip in range(1000):
@@ -128,7 +128,7 @@ def test_decryption_undoes_encryption_and_the_other_way_round(kind: type[Cipher]
     assert changed > 800
 
 
-@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("kind", CIPHERS)
 def test_encryption_is_a_bijection(kind: type[Cipher]) -> None:
     """Try all texts of four letters out of four that the cipher takes."""
     dice = Dice(3, 4)
@@ -157,7 +157,7 @@ def test_how_many_keys_there_are(count: int) -> None:
         ]
         assert Hill(alphabet, 0).keys == pytest.approx(len(hill))
         assert [
-            key for key in product(every, repeat=4) if Hill(alphabet, 0).invertible(key)
+            key for key in product(every, repeat=4) if Hill(alphabet, 0).is_invertible(key)
         ] == hill
         assert Substitution(alphabet, 0).keys == len(list(permutations(every)))
     assert Caesar(alphabet, 0).keys == count

@@ -51,8 +51,9 @@ def runs(rows: list[str]) -> list[list[tuple[int, int]]]:
 
 
 def solutions_by_sat(words: list[str], rows: list[str], limit: int) -> list[list[str]]:
-    """Grids that keep the rules, by clauses: a letter a cell,
-    a slot a word, and a word's letters in its slot.
+    """Return grids that keep the rules, from clauses.
+
+    A cell has a letter, a slot a word, and a word's letters are in its slot.
     """
     pool, side = IDPool(), len(rows)
     letters = sorted(set("".join(words)) | (set("".join(rows)) - set("_#")))
@@ -130,12 +131,12 @@ def test_the_search_finds_all_solutions() -> None:
         if seed % 3 == 0:
             words[dice.below(len(words)), 0] = 1 + dice.below(6)
         changed = instance._replace(givens=givens, words=words)
-        listed = puzzle.listed(changed)
+        listed = puzzle.word_list(changed)
         rows = [line.replace(" ", "") for line in read_rows(puzzle, changed)]
         if len(set(listed)) < len(listed):
             continue
         solutions = {
-            puzzle.written(puzzle.as_rows(cells))
+            puzzle.write_answer(puzzle.as_rows(cells))
             for cells in puzzle._search(changed).solutions(1000)
         }
         expected = solutions_by_sat(listed, rows, 1000)
@@ -147,7 +148,7 @@ def test_the_search_finds_all_solutions() -> None:
 
 
 def read_rows(puzzle: Any, instance: Instance) -> list[str]:
-    return puzzle.written(puzzle.clue_rows(instance)).split("\n")
+    return puzzle.write_answer(puzzle.clue_rows(instance)).split("\n")
 
 
 def test_no_solution_is_an_error() -> None:
@@ -164,8 +165,9 @@ def test_other_sides_are_refused(side: float) -> None:
 
 @pytest.mark.parametrize("side", [4, 5, 6])
 def test_patterns(side: int) -> None:
-    """Slots of three letters or more, in one piece,
-    the same after half a turn; every cell in a slot.
+    """Check that patterns have slots of three letters or more and are in one piece.
+
+    They are the same after half a turn, and every cell is in a slot.
     """
     for pattern in patterns(side):
         assert pattern == pattern[::-1]
@@ -256,14 +258,18 @@ def test_disguises() -> None:
         board = np.arange(25).reshape(5, 5)
         givens = instance.givens.reshape(5, 5)
         assert (
-            puzzle.canonical(moved(puzzle, instance, givens.T, board.T, words=instance.words))
+            puzzle.canonical(
+                reorder_cells(puzzle, instance, givens.T, board.T, words=instance.words)
+            )
             == form
         )
         backwards = np.full_like(instance.words, -1)
         for line, word in zip(backwards, instance.words, strict=True):
             letters = word[word >= 0][::-1]
             line[: len(letters)] = letters
-        turned = moved(puzzle, instance, givens[::-1, ::-1], board[::-1, ::-1], words=backwards)
+        turned = reorder_cells(
+            puzzle, instance, givens[::-1, ::-1], board[::-1, ::-1], words=backwards
+        )
         assert puzzle.canonical(turned) == form
         hidden = np.flatnonzero(instance.givens == 0)[0]
         solution = [value for row in puzzle.solution(instance) for value in row]
@@ -273,7 +279,7 @@ def test_disguises() -> None:
     assert len(forms) == 40
 
 
-def moved(
+def reorder_cells(
     puzzle: Any, instance: Instance, givens: np.ndarray, board: np.ndarray, words: np.ndarray
 ) -> Instance:
     """Return the grid with its cells in another order; slots as they lie there."""
@@ -298,8 +304,9 @@ def test_tiers_are_in_order() -> None:
 
 @pytest.mark.parametrize("tier", TIER_NAMES)
 def test_the_task_plays_by_the_rules(tier: str) -> None:
-    """Random legal placements in one batch,
-    half of them guided by the solver, against a grid of letters.
+    """Compare random legal placements with a grid of letters, in one batch.
+
+    The solver guides half of them.
     """
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, count, batch = task.puzzle, task.count, 128
@@ -394,7 +401,7 @@ def test_people_can_play() -> None:
     params = Params(instance, np.zeros(1, np.int16))
     key = jax.random.key(0)
     state = task.initial(key, params)
-    words = task.puzzle.listed(instance)
+    words = task.puzzle.word_list(instance)
     pictures = [task.draw(state, params)]
     for number, action in enumerate(task.puzzle.plan(instance)):
         slot, word = divmod(action, task.count)

@@ -15,8 +15,8 @@ from writing_tasks import check_rewards, seen_after
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.words.symbolic_manipulation import (
+    MIN_LENGTH,
     OPERATIONS,
-    SHORTEST,
     Instance,
     SymbolicManipulationPuzzle,
 )
@@ -28,12 +28,12 @@ NAME = "SymbolicManipulation-v0"
 TIERS = {"easy": 2, "medium": 4, "hard": 6}
 
 
-def in_turn(s: str) -> str:
+def interleave(s: str) -> str:
     cut = len(s) - len(s) // 2
     return "".join(a + b for a, b in itertools.zip_longest(s[:cut], s[cut:], fillvalue=""))
 
 
-def rewritten(s: str, *rules: str) -> str:
+def rewrite(s: str, *rules: str) -> str:
     while True:
         for left, right in ((rules[0] + rules[1], rules[2]), (rules[3] + rules[4], rules[5])):
             if left in s:
@@ -46,8 +46,8 @@ def rewritten(s: str, *rules: str) -> str:
 SIDE = r"([a-z]) ([a-z]) -> ([a-z]|nothing)"
 MEANINGS: dict[str, Callable[..., str]] = {
     r"Reverse the sequence": lambda s: "".join(reversed(s)),
-    r"Move the first symbol to the end; do this (\d) times": lambda s, n: turned(s, int(n)),
-    r"Move the last symbol to the front; do this (\d) times": lambda s, n: turned(s[::-1], int(n))[
+    r"Move the first symbol to the end; do this (\d) times": lambda s, n: rotate(s, int(n)),
+    r"Move the last symbol to the front; do this (\d) times": lambda s, n: rotate(s[::-1], int(n))[
         ::-1
     ],
     r"Swap the symbols at positions (\d+) and (\d+), counted from 1 on the left": lambda s, i, j: (
@@ -63,7 +63,7 @@ MEANINGS: dict[str, Callable[..., str]] = {
     r"Append the reverse of the sequence to the sequence": lambda s: s + "".join(reversed(s)),
     r"Cut the sequence into two halves, the first one symbol longer if there is an odd "
     r"number of symbols; then take symbols from the two halves in turn, from the left, "
-    r"beginning with the first half": in_turn,
+    r"beginning with the first half": interleave,
     r"Sort the symbols alphabetically": lambda s: "".join(c * s.count(c) for c in "abcdefghij"),
     r"Remove every symbol that already occurs further left": lambda s: "".join(
         c for k, c in enumerate(s) if c not in s[:k]
@@ -86,10 +86,11 @@ MEANINGS: dict[str, Callable[..., str]] = {
     rf"neighbours"
     r"(?:; nothing means that they are removed)?\): as long as a left side occurs, "
     r"take the first rule whose left side "
-    r"occurs, and replace its leftmost occurrence by the right side": rewritten,
+    r"occurs, and replace its leftmost occurrence by the right side": rewrite,
 }
-"""Meanings of English sentences, written here once more,
-on strings without spaces; in the order of the operations.
+"""Meanings of English sentences, in the order of the operations.
+
+They are written here once more, on strings without spaces.
 """
 LETTERS = {11: (0,), 12: (0, 1), 13: (0, 1), 14: (0, 1), 15: (0,), 17: (0, 1, 2, 3, 4, 5)}
 """Indices of the arguments that are letters, by operation."""
@@ -97,7 +98,7 @@ ORDERED = (8, 16)
 """Operations that depend on which letter comes first in the alphabet."""
 
 
-def turned(s: str, times: int) -> str:
+def rotate(s: str, times: int) -> str:
     for _ in range(times):
         s = s[1:] + s[0]
     return s
@@ -138,7 +139,7 @@ def test_solver_and_verifier_do_what_the_prompt_says(
         assert len(sequences) == operations + 1
         for before, after in itertools.pairwise(sequences):
             assert before != after, "every operation changes the sequence"
-        assert all(SHORTEST <= len(s) <= puzzle.width for s in sequences)
+        assert all(MIN_LENGTH <= len(s) <= puzzle.width for s in sequences)
         right = " ".join(sequences[-1])
         assert puzzle.solve(instance) == right
         assert puzzle.verify(instance, right).solved
@@ -247,8 +248,9 @@ def test_right_tokens_earn_the_optimum_and_wrong_ones_end_it(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_observation_is_what_a_writer_sees(tier: str) -> None:
-    """Decoded, at a random place of each instance,
-    it is the operation, its arguments, its input, and a prefix.
+    """Decode the observation at a random place of each instance.
+
+    It is the operation, its arguments, its input, and a prefix.
     """
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, dice = task.puzzle, Dice(5, 6)
