@@ -86,14 +86,16 @@ class State(NamedTuple):
 
 @cache
 def max_cubes(steps: int) -> float:
-    """Return how often an agent that always knows the only cube's cell takes it
-    in some steps, on average.
+    """Return the mean number of times that the best agent takes the only cube in ``steps`` steps.
+
+    This agent always knows the cube's cell.
     """
     row, column = np.divmod(np.arange(CELLS), SIDE)
     distance = np.abs(row[:, None] - row) + np.abs(column[:, None] - column)
     after = np.zeros((steps + 1, CELLS))
-    """Expected number from now on, by the steps left
-    and the cell of the agent, which has just taken a cube.
+    """Expected number of cubes from now on, by remaining steps and the cell of the agent.
+
+    The agent has just taken a cube.
     """
     for remaining in range(steps + 1):
         after_walk = remaining - distance - 1
@@ -181,9 +183,7 @@ class ColourCubes(SymbolTask[State]):
         return (cubes[:, None] == jnp.arange(CELLS)).any(0)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the agent's place, the colour wanted,
-        and what is seen of the cubes, all one-hot.
-        """
+        """Return the agent's place, the wanted colour and the cubes that it sees, all one-hot."""
         cubes = [
             self.one_hot(coordinate, SIDE, state.visible == ALL)
             for cube in state.cubes
@@ -220,9 +220,7 @@ class ColourCubes(SymbolTask[State]):
         )
 
     def tally(self, state: State) -> Tally:
-        """Return how often the agent took the wanted cube,
-        and how often it reached for it in vain.
-        """
+        """Return how often the agent took the wanted cube, and how often it reached in vain."""
         return state.tally
 
     def tiles(self, state: State) -> list[tuple[int | None, str]]:
@@ -313,9 +311,7 @@ class Tracker(eqx.Module):
         return jnp.full(self.count, -1, jnp.int32)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Bring the cells up to date,
-        and walk to the wanted cube along its row's and column's distance.
-        """
+        """Update the cells, and walk to the wanted cube along its row's and column's distance."""
         ends = np.cumsum([SIDE, SIDE, self.count, 2 * SIDE * self.count])
         rows, columns, goal_colour, cubes, floor = jnp.split(jnp.asarray(view.observation), ends)
         lines = cubes.reshape(self.count, 2, SIDE)
@@ -332,8 +328,9 @@ class Tracker(eqx.Module):
 
 
 class Wanderer(eqx.Module):
-    """A player without a memory: it walks towards the wanted cube
-    while it sees the colours, and searches otherwise.
+    """A player without a memory, which walks towards the wanted cube while it sees the colours.
+
+    Otherwise it searches.
 
     Several cubes are soon seen again, so that it stays where it is and takes. One cube or hidden
     colours are not: then it goes on along a way around the floor with probability 0.4, and takes

@@ -172,8 +172,9 @@ class Concentration(Task[Params, State]):
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the picture of each card, one-hot;
-        the last place is face down: ``(2 n (n + 1),)``.
+        """Return the picture of each card, one-hot: ``(2 n (n + 1),)``.
+
+        The last place of a card stands for face down.
         """
         picture = jnp.where(self._face_up(state), state.layout, self.pairs)
         return (picture[:, None] == jnp.arange(self.pairs + 1)).astype(self.dtype).reshape(-1)

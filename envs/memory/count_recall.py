@@ -58,8 +58,9 @@ class State(NamedTuple):
 
 
 def memoryless_ceiling(symbols: int, of_each: int = COPIES) -> Fraction:
-    """Return the best expected return of a policy
-    that sees only the present card and question, exactly.
+    """Return the best expected return of a policy without a memory, exactly.
+
+    The policy sees only the present card and question.
 
     Let N be the number of cards. At step t = 0, 1, ... the t cards before are drawn from the N - 1
     others. If the card shown is the one asked for (probability 1/m), the count is 1 plus the number
@@ -77,8 +78,9 @@ def memoryless_ceiling(symbols: int, of_each: int = COPIES) -> Fraction:
 
 
 def expected_correct(symbols: int, of_each: int, asks_card: bool) -> list[Fraction]:
-    """Return how often each count is right in an episode,
-    if all questions are for the card shown, or none is.
+    """Return how often each count is right in an episode.
+
+    If ``asks_card``, all questions are for the card shown; otherwise none is.
     """
     cards, copies = symbols * of_each, of_each - asks_card
     totals = [Fraction(0)] * (of_each + 1)
@@ -196,8 +198,9 @@ class Counter(eqx.Module):
 
 
 class Guesser(eqx.Module):
-    """The best player without a memory:
-    it sees only whether the symbol asked for is the one just dealt.
+    """The best player without a memory.
+
+    It sees only whether the symbol asked for is the one just dealt.
     """
 
     if_same: int = eqx.field(static=True)

@@ -59,8 +59,9 @@ class State(NamedTuple):
 
 
 def expected_calls(longest: int, steps: int) -> Fraction:
-    """Return how often "go" is said in ``steps`` steps on average,
-    exactly, by the renewal equation.
+    """Return the mean number of times that "go" is said in ``steps`` steps, exactly.
+
+    The renewal equation gives it.
 
     A cycle of a delay d has d + 2 steps: the instruction, d steps, and "go" at the last.
     """

@@ -121,8 +121,10 @@ class KeyValue(SymbolTask[State]):
         )
 
     def _instruction(self, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Draw instruction, value and key from one draw:
-        three or five bits, two bits, and the rest.
+        """Draw instruction, value and key from one random number.
+
+        Its lowest three or five bits give the instruction, the next two the value, the rest the
+        key.
         """
         bits = self.bits(key, 1)[0]
         number, high_bits = bits & np.uint32((1 << self._bits) - 1), bits >> self._bits

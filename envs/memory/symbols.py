@@ -208,8 +208,9 @@ def sample_symbol(key: jax.Array) -> jax.Array:
 
 
 def empty(count: int) -> jax.Array:
-    """Return a shift register for ``count`` symbols of two bits:
-    uint32, shape ``(ceil(count / 16),)``.
+    """Return a shift register for ``count`` symbols of two bits.
+
+    It is uint32 of shape ``(ceil(count / 16),)``.
     """
     return jnp.zeros(-(-count // PER_NUMBER), jnp.uint32)
 

@@ -101,8 +101,7 @@ class State(NamedTuple):
 
 
 def expected_turns(longest: int, steps: int, *, fixed: bool = False) -> Fraction:
-    """Return the mean number of corridors
-    that straight walking finishes in ``steps`` steps, exactly.
+    """Return the mean number of corridors finished in ``steps`` steps of straight walking, exactly.
 
     It is the sum over k >= 1 of the probability that k corridors, of l + 1 steps each, fit. Among
     the ``longest**k`` equally likely sequences of lengths, those with sum at most s are counted as
@@ -187,8 +186,9 @@ class TMaze(NamedActions, Task[Params, State]):
         )
 
     def _corridor(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Draw length and way of a new corridor from one draw:
-        its lowest bit gives the way, the others the length.
+        """Draw length and way of a new corridor from one random number.
+
+        Its lowest bit gives the way, the others the length.
         """
         bits = self.bits(key, 1)[0]
         sign = LEFT + (bits & 1).astype(jnp.int32)
@@ -291,8 +291,9 @@ class TMaze(NamedActions, Task[Params, State]):
         return "Answer with one of: " + ", ".join(ACTIONS) + "."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the corridor from above, to the same length whatever its own;
-        the sign, if in sight, is an arrow.
+        """Draw the corridor from above, with an arrow for the sign if it is in sight.
+
+        All corridors are drawn with the same length, so that the picture does not tell it.
         """
         height, width, _ = self.picture_shape
         picture = np.empty(self.picture_shape, np.uint8)

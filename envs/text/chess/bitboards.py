@@ -1,5 +1,6 @@
-"""Sets of squares of a chess board as bits:
-two words of 32 for 64 squares, from a1 along the ranks to h8.
+"""Sets of squares of a chess board as bits.
+
+Two words of 32 bits hold the 64 squares, from a1 along the ranks to h8.
 
 Many sets are shifted at once, one in each direction: the last axis of an array is then the
 direction. Constant indices are int32, because int64 ones fail in JAX's float64 context.
@@ -144,8 +145,9 @@ class Shift(NamedTuple):
         return cls(turns >= 32, (turns % 32).astype(np.uint32), low, high)
 
     def __call__(self, sets: Bits) -> Bits:
-        """Shift each set by its own step; a set without an axis
-        of directions is shifted by all of them.
+        """Shift each set by its own step.
+
+        A set without an axis of directions is shifted by all of them.
         """
         first = jnp.where(self.swap, sets.high, sets.low)
         second = jnp.where(self.swap, sets.low, sets.high)
@@ -165,8 +167,9 @@ LEAPS = Shift.along(*JUMPS)
 
 
 def sliding_reach(sources: Bits, through: Bits) -> Bits:
-    """Return the squares that sliders see in each direction (last axis)
-    from their sources through free squares.
+    """Return the squares that sliders see in each direction (last axis).
+
+    They look from their sources through free squares.
     """
 
     def flood(sources: Bits, through: Bits) -> Bits:

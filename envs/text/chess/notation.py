@@ -94,8 +94,9 @@ def endpoints(move: int, black: bool) -> tuple[int, int]:
 
 
 def move_name(move: int, position: Position, black: bool) -> str:
-    """Name a move in UCI notation; a move off the board
-    by its ranks and files, seen by the side to move.
+    """Name a move in UCI notation.
+
+    A move off the board is named by its ranks and files, as the side to move sees it.
     """
     plane = move // 64
     start, end = endpoints(move, black)

@@ -1,5 +1,6 @@
-"""The rules of chess as pure functions on bits:
-legal moves, positions after them, material that cannot mate.
+"""The rules of chess as pure functions on bits.
+
+They give legal moves, the positions after them, and material that cannot mate.
 
 Everything is seen by the side to move: its pieces are "own", the others "foe", and its pawns go
 north. After a move the board is flipped top to bottom, and the other side becomes own. So the rules
@@ -108,8 +109,9 @@ class Position(NamedTuple):
     """A position, seen by the side to move."""
 
     low: Any
-    """Squares a1 to h4 of pawns, knights, bishops, rooks,
-    queens, kings, then of own pieces: uint32 (7,).
+    """Squares a1 to h4 of each set of pieces, uint32 ``(7,)``.
+
+    The sets are pawns, knights, bishops, rooks, queens, kings, and own pieces.
     """
     high: Any
     """Squares a5 to h8, likewise."""
@@ -154,8 +156,9 @@ class Legal(NamedTuple):
         return lax.population_count(self.words).sum(dtype=jnp.int32)
 
     def nth(self, rank: jax.Array) -> jax.Array:
-        """Return the legal move with ``rank`` smaller ones,
-        int32; if there is none, a number that means nothing.
+        """Return the legal move with ``rank`` smaller ones, int32.
+
+        If there is none, the number means nothing.
         """
         words = jnp.pad(self.words, (0, -WORDS % 16)).reshape(-1, 16)
         counts = lax.population_count(words).astype(jnp.int32)

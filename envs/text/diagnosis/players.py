@@ -1,5 +1,6 @@
-"""The reference player of Diagnosis: Bayes-optimal by dynamic programming,
-or by looking two questions ahead.
+"""The reference player of Diagnosis.
+
+It is Bayes-optimal by dynamic programming, or looks two questions ahead.
 
 Let J(s) be the probability of a set of answers s, J_d(s) its joint probability with disease d, c_f
 the cost of finding f, and U(s) the value of the best play after s times J(s). It satisfies
@@ -88,9 +89,7 @@ class BayesOptimal(eqx.Module):
         return values(self.task, params) if self.task.findings <= MAX_EXACT_FINDINGS else ()
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Ask for the finding that leaves the greatest value,
-        or conclude if no question is worth its cost.
-        """
+        """Ask for the finding of the greatest value, or conclude if none is worth its cost."""
         task = self.task
         state = view.state
         params = view.params
@@ -109,8 +108,9 @@ class BayesOptimal(eqx.Module):
         ), memory
 
     def _exact(self, memory: jax.Array, state: State) -> jax.Array:
-        """Return U summed over both answers to each finding,
-        ``(F,)``; of no meaning for known findings.
+        """Return U summed over both answers to each finding, ``(F,)``.
+
+        The value means nothing for known findings.
         """
         count = self.task.findings
         shifts = np.arange(count, dtype=np.uint32)
@@ -124,8 +124,9 @@ class BayesOptimal(eqx.Module):
     def _ahead(
         self, now: jax.Array, open_: jax.Array, params: Params, cost: np.ndarray
     ) -> jax.Array:
-        """Return the same with the best conclusion after
-        at most one more question in place of U, ``(F,)``.
+        """Return the sums with another value in place of U, ``(F,)``.
+
+        That value is the one of the best conclusion after at most one more question.
         """
         table = chances(self.task, params).T
         answers = jnp.stack([1 - table, table])  # (2, F, D)
@@ -140,8 +141,9 @@ class BayesOptimal(eqx.Module):
 
 @privileged_player
 class SymptomsFirst(eqx.Module):
-    """A heuristic player: it asks for every symptom,
-    orders no test, and names the likeliest disease.
+    """A heuristic player, which asks for every symptom and names the likeliest disease.
+
+    It orders no test.
     """
 
     task: Diagnosis = eqx.field(static=True)

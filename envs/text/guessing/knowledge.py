@@ -71,8 +71,9 @@ class Knowledge(NamedTuple):
 
 @cache
 def real_knowledge(file: str = "knowledge.txt") -> tuple[Knowledge, np.ndarray]:
-    """Return the things and properties of a file in this folder,
-    and the table, bool ``(properties, things)``.
+    """Return the things and properties of a file in this folder, and their table.
+
+    The table is bool ``(properties, things)``.
 
     A line ``key: statement`` is a property, ``name = key key ...`` a thing and the properties that
     hold of it. A line ``@name = key key ...`` gives a name to several properties.
@@ -98,8 +99,9 @@ def real_knowledge(file: str = "knowledge.txt") -> tuple[Knowledge, np.ndarray]:
 def fictional_knowledge(
     names: int, things: int, properties: int, fiction: Fiction = THINGS
 ) -> Knowledge:
-    """Return names of a fictional table:
-    the first in the order of their hashes with the number ``names``.
+    """Return names of a fictional table.
+
+    They are the first of each list in the order of their hashes with the number ``names``.
     """
 
     def first(pool: list[str], count: int) -> tuple[str, ...]:
@@ -131,8 +133,9 @@ def question(statement: str) -> str:
 
 
 def guess(name: str) -> str:
-    """Return the question that asks for a thing by name;
-    a proper name, with a capital letter, has no article.
+    """Return the question that asks for a thing by name.
+
+    A proper name, which begins with a capital letter, has no article.
     """
     if name[0].isupper():
         return f"Is it {name}?"
@@ -141,8 +144,9 @@ def guess(name: str) -> str:
 
 @cache
 def spell_actions(knowledge: Knowledge) -> tuple[str, ...]:
-    """Return the words of every action:
-    a question for each property, then a guess for each thing.
+    """Return the words of all actions.
+
+    They are a question for each property, then a guess for each thing.
     """
     return (*map(question, knowledge.properties), *map(guess, knowledge.things))
 

@@ -168,8 +168,9 @@ def within_reach(state: State) -> jax.Array:
 
 
 def treated_things(state: State, params: Params) -> jax.Array:
-    """Return the things that are as the task wants them:
-    clean, hot or cold; all where it does not matter.
+    """Return the things that are as the task wants them: clean, hot or cold.
+
+    All things are returned where it does not matter.
     """
     everything = np.uint32(2**N - 1)
     task = params.task

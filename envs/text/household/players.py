@@ -73,8 +73,9 @@ def reach(place: jax.Array, action: jax.Array, state: State, params: Params) -> 
 
 
 def explore(state: State, params: Params) -> jax.Array:
-    """Return the step to a place that was not seen:
-    in the present room, else where a step shows most of them.
+    """Return the next step of the search for places that were not seen.
+
+    It opens a closed container of the present room. Without one, it goes where a step shows most.
     """
     shut = jnp.asarray(IN_ROOM) & ALL_OPEN & ~state.looked  # (5,)
     shut_places = jax.lax.population_count(shut).astype(jnp.int32)
@@ -169,13 +170,15 @@ class Planner(eqx.Module):
 
 
 class RoomByRoom(Planner):
-    """A heuristic player: it does as the reference,
-    but searches the rooms in a fixed order, however far they are.
+    """A heuristic player, which does as the reference but searches the rooms in a fixed order.
+
+    It does not care how far they are.
     """
 
     def explore(self, state: State, params: Params) -> jax.Array:
-        """Return the step to the first room with a place that was not seen;
-        there, open the first such container.
+        """Return the step to the first room with a place that was not seen.
+
+        In that room, open the first such container.
         """
         unseen = jnp.asarray(IN_ROOM) & ~state.looked
         room = jnp.argmax(unseen != 0).astype(jnp.int32)

@@ -1,5 +1,6 @@
-"""The reference player of Recommend: Bayes-optimal by dynamic programming,
-or by looking two questions ahead.
+"""The reference player of Recommend.
+
+It is Bayes-optimal by dynamic programming, or looks two questions ahead.
 
 Let J(s) be the probability of a set of answers s, M_a(s) the mean worth of attribute a after them
 times J(s), x the items' attributes, and U(s) the value of the best play after s times J(s). It
@@ -74,8 +75,9 @@ def values(task: Recommend, params: Params) -> jax.Array:
     worth = jnp.concatenate([(table @ value)[..., None], table * value], -1)
 
     def product(factors: list[jax.Array]) -> jax.Array:
-        """Multiply out one factor for each digit, weighted with the prior:
-        ``(4, A's digits)`` to ``(4**A,)``.
+        """Multiply out one factor for each digit, weighted with the prior.
+
+        A factor is ``(4, 4)``, of types and digits. The result is ``(4**A,)`` for A factors.
         """
         joint = reduce(
             lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(a.shape[0], -1), factors
@@ -116,8 +118,9 @@ class Elicitor(eqx.Module):
         return values(self.task, params) if self.task.attributes <= MAX_EXACT_ATTRIBUTES else ()
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Ask about the attribute that leaves the greatest value,
-        or recommend if no question is worth its cost.
+        """Ask about the attribute of the greatest value.
+
+        If no question is worth its cost, recommend.
         """
         task = self.task
         state = view.state
@@ -137,8 +140,9 @@ class Elicitor(eqx.Module):
         ), memory
 
     def _exact(self, memory: jax.Array, state: State) -> jax.Array:
-        """Return U summed over the answers to each question,
-        ``(A,)``; of no meaning where it was asked.
+        """Return U summed over the answers to each question, ``(A,)``.
+
+        The value means nothing for questions that were asked.
         """
         count = self.task.attributes
         weights = (4 ** np.arange(count - 1, -1, -1)).astype(np.int32)
@@ -150,8 +154,9 @@ class Elicitor(eqx.Module):
     def _ahead(
         self, weight: jax.Array, mean: jax.Array, items: jax.Array, open_: jax.Array, params: Params
     ) -> jax.Array:
-        """Return the same with the best recommendation after
-        at most one more question in place of U, ``(A,)``.
+        """Return the sums with another value in place of U, ``(A,)``.
+
+        That value is the one of the best recommendation after at most one more question.
         """
         task = self.task
         table = chances(task, params)
@@ -181,8 +186,9 @@ class Elicitor(eqx.Module):
 
 @privileged_player
 class EveryQuestion(eqx.Module):
-    """A heuristic player: it asks about every attribute,
-    and recommends the item of the greatest known worth.
+    """A heuristic player, which asks about every attribute, then recommends.
+
+    It takes the item of the greatest known worth.
     """
 
     task: Recommend = eqx.field(static=True)

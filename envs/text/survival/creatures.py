@@ -1,5 +1,6 @@
-"""Creatures of Survival: cows wander, zombies chase,
-skeletons shoot; they come and go near the player.
+"""Creatures of Survival, which come and go near the player.
+
+Cows wander, zombies chase, and skeletons shoot.
 """
 
 from __future__ import annotations
@@ -94,8 +95,9 @@ class Wish(NamedTuple):
 
 
 def toward(cell: Any, target: Any) -> tuple[Any, Any]:
-    """Return the steps from a cell towards another:
-    along the axis of the larger distance, and along the other one.
+    """Return two steps from a cell towards another.
+
+    The first goes along the axis of the larger distance, the second along the other one.
     """
     down = (target >> 5) - (cell >> 5)
     right = (target & 31) - (cell & 31)
@@ -245,8 +247,9 @@ def apply_wishes(state: State, wishes: tuple[Wish, ...], goes: tuple[Any, ...]) 
 
 
 def come_and_go(state: State, word: jax.Array) -> State:
-    """Let creatures that are far away vanish, zombies in daylight too,
-    and perhaps one appear in a random cell.
+    """Let creatures vanish that are far away, and perhaps let one appear in a random cell.
+
+    Zombies also vanish in daylight.
 
     Args:
         state: after all have moved.

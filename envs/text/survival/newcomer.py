@@ -1,5 +1,6 @@
-"""Heuristic player of Survival: it minds its needs,
-and else gathers the nearest thing in sight that it can use.
+"""Heuristic player of Survival, which minds its needs first.
+
+Otherwise it gathers the nearest thing in sight that it can use.
 
 It reads what the observation shows, takes the usual rules for granted, and remembers nothing.
 """
@@ -58,8 +59,9 @@ TABLE_TOOLS = 0, 3, 1, 4
 
 
 def in_sight(observation: jax.Array) -> jax.Array:
-    """Return the cells of each material and look in a view,
-    uint32 ``(19, 32)``, as if the player were at the start.
+    """Return the cells of each material and look in a view, uint32 ``(19, 32)``.
+
+    They are placed as if the player were at the start.
     """
     kinds = len(MATERIALS + LOOKS)
     above = START // SIDE - ROWS // 2
@@ -87,8 +89,9 @@ class Newcomer(eqx.Module):
     initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the action of the first job whose site is in sight,
-        or a step towards it, or else a step anywhere.
+        """Return the action of the first job whose site is in sight, or a step towards it.
+
+        Without such a job, return a step anywhere.
         """
         state: State = view.state  # of which the observation has all numbers that are read here
         visible = in_sight(jnp.asarray(view.observation))

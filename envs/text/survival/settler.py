@@ -92,8 +92,9 @@ def box(cells: jax.Array) -> jax.Array:
 
 
 def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax.Array:
-    """Return the action of the first job that is to be done,
-    or a step on the shortest way to one of its sites.
+    """Return the action of the first job that is to be done, or a step to one of its sites.
+
+    The step is the first of the shortest way.
 
     Where there is no way it is ``NOOP``.
 
@@ -239,8 +240,9 @@ class Settler(eqx.Module):
             ready: Any = False,
             enters: bool = False,
         ) -> None:
-            """Add the jobs that gather what something costs,
-            one item after another, and the one that makes it.
+            """Add the jobs that gather what something costs, and the one that makes it.
+
+            The items are gathered one after another.
 
             What needs an item that cannot be had yet waits.
             """

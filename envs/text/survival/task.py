@@ -253,8 +253,9 @@ class Survival(Task[Params, State]):
     # -- host side: no more than the observation shows ---------------------------------------------
 
     def _view(self, state: State, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """Return the material of each cell of the view,
-        and what is in it (as in ``LOOKS``); -1 for none.
+        """Return the material of each cell of the view, and the look of what is in it.
+
+        Looks are numbered as in ``LOOKS``; -1 stands for none.
         """
         row = int(state.cell) >> 5
         column = int(state.cell) & 31

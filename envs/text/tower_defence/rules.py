@@ -96,8 +96,10 @@ CALL_AGAIN = 60
 """Ticks from a call of reinforcements to the next."""
 
 WAIT, BUILD, UPGRADE, SELL, MOVE, REINFORCE, CALL, ACTIONS = 0, 1, 25, 33, 41, 45, 46, 47
-"""First number of each kind of order: build kind * 8 + site,
-upgrade a site, sell one, move to a post.
+"""First number of each kind of order.
+
+A tower is built by ``BUILD + kind * 8 + site``. Upgrades and sales add a site, and moves of the
+hero a post.
 """
 
 
@@ -126,8 +128,9 @@ DAMAGE = np.array(
     [0, *(pack(_damages(power, tower), HIT) | np.uint32((tower == CANNON) << AROUND)
           for tower in range(len(TOWERS)) for power in POWERS[tower])], np.uint32,
 )  # fmt: skip
-"""Damage to each kind of enemy, packed,
-and whether a tower hits all in a cell, for each code of a site.
+"""Damage to each kind of enemy, packed, and whether a tower hits all in a cell.
+
+The code of a site indexes it.
 """
 PRICE = np.array([0, *(cost for costs in COSTS for cost in costs)], np.int32)
 """Coins that the last level of a code has cost."""
@@ -160,8 +163,9 @@ class Params(NamedTuple):
     growth: Any
     """Growth of health from wave to wave, in 24ths of that in the first wave."""
     waves: Any
-    """Waves, uint32 ``(12,)``: kind and number of a first group,
-    then of a second, 2 and 4 bits each.
+    """Waves, uint32 ``(12,)``: kind and number of a first group, then of a second.
+
+    A kind takes 2 bits, a number 4.
     """
 
 
@@ -224,8 +228,9 @@ def first_state() -> State:
 
 
 def draw_waves(bits: jax.Array) -> jax.Array:
-    """Draw the waves of a game from random bits, uint32 ``(12,)``,
-    packed as in ``Params.waves``; each is stronger.
+    """Draw the waves of a game from random bits, uint32 ``(12,)``, packed as in ``Params.waves``.
+
+    Each wave is stronger than the one before.
     """
     budget = 8 + 3 * np.arange(WAVES, dtype=np.int32)
     first, second, share = ((bits >> shift & 3).astype(jnp.int32) for shift in (0, 2, 4))
@@ -377,8 +382,9 @@ def walk(state: State) -> Walked:
 
 
 def aim(marks: jax.Array, kind: jax.Array, reloads: jax.Array, armed: Armed) -> jax.Array:
-    """Return the foremost cell with an enemy for each tower that is ready,
-    as a bit, 0 for none, uint32 ``(8,)``.
+    """Return the foremost cell with an enemy for each tower that is ready, uint32 ``(8,)``.
+
+    The cell is a bit, 0 for none.
     """
     ground = union(jnp.where(kind == BAT, 0, marks))
     targets = armed.near & jnp.where(armed.tower == CANNON, ground, union(marks))
@@ -459,8 +465,9 @@ def fight(state: State, walked: Walked, hurt: jax.Array, frozen: jax.Array) -> S
 
 
 def tick(state: State, params: Params, armed: Armed) -> State:
-    """Return the state a tick later: enemies enter and walk,
-    towers shoot, hero and reinforcements fight.
+    """Return the state a tick later.
+
+    Enemies enter and walk, towers shoot, and hero and reinforcements fight.
     """
     state = enter(state, computed_once(entry)(state, params))
     walked = computed_once(walk)(state)

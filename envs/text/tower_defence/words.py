@@ -1,5 +1,6 @@
-"""Words and pictures of TowerDefence: what the observation shows,
-the rules, and why an order is illegal.
+"""Words and pictures of TowerDefence.
+
+They show the observation and the rules, and say why an order is illegal.
 """
 
 from __future__ import annotations
@@ -154,8 +155,9 @@ def describe_state(state: State, params: Params) -> str:
 
 
 def progress(state: State, params: Params) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Describe wave, coins and lives, and the waves with a leak;
-    then who is still to enter, and what comes after.
+    """Describe wave, coins and lives, the waves with a leak, and the enemies to come.
+
+    Those still to enter in this wave come first, then the next wave.
     """
     wave = int(state.wave)
     word = lambda i: int(params.waves[wave + i]) if wave + i < WAVES else 0  # noqa: E731

@@ -72,8 +72,9 @@ MAX_COPIES = 3
 """Most copies of one letter in a word of the list."""
 CODES = 3**LENGTH
 SOLVED = CODES - 1
-"""Code of five greens: a row of marks is a number in base 3,
-the first letter's mark its last digit.
+"""Code of five greens.
+
+A row of marks is a number in base 3, with the first letter's mark as its last digit.
 """
 POWERS = 3 ** np.arange(LENGTH, dtype=np.int32)
 EARLIER_POSITIONS = np.tri(LENGTH, k=-1, dtype=bool)
@@ -93,8 +94,9 @@ class Params(NamedTuple):
 
 
 class Knowledge(NamedTuple):
-    """Knowledge that follows from the marks so far,
-    as sets of letters: uint32 masks, bit 0 for a.
+    """Knowledge that follows from the marks so far, as sets of letters.
+
+    A set is a uint32 mask with bit 0 for a.
     """
 
     possible: Any
@@ -137,8 +139,9 @@ def feedback(guess: Any, hidden: Any) -> Any:
 
 
 def encode(marks: Any) -> Any:
-    """Encode five marks ``(..., 5)`` as one number in [0,
-    243): digits in base 3, the first mark last.
+    """Encode five marks ``(..., 5)`` as one number in [0, 243).
+
+    The marks are digits in base 3, the first mark last.
     """
     return (marks * POWERS).sum(-1)
 
@@ -259,8 +262,9 @@ class Wordle(Task[Params, State]):
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the knowledge that follows from the board,
-        float ``(235,)``; see the module's docstring.
+        """Return the knowledge that follows from the board, float ``(235,)``.
+
+        The module's docstring lists it.
         """
         knowledge = state.knowledge
         bits = np.uint32(1) << np.arange(LETTERS, dtype=np.uint32)
@@ -411,8 +415,9 @@ class Wordle(Task[Params, State]):
         return np.asarray(index, self.action_space.dtype)
 
     def _nearest(self, word: str, count: int) -> list[str]:
-        """Return the words of the list that share most letters with a word,
-        letters in place counting three times.
+        """Return the words of the list that share most letters with a word.
+
+        Letters in place count three times.
         """
         letters = np.frombuffer(word.encode(), np.uint8) - ord("a")
         shared = np.minimum(self._copies, np.bincount(letters, minlength=LETTERS)).sum(1)
