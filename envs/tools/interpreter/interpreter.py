@@ -123,8 +123,9 @@ class Interpreter(Task[Params, State]):
         self._task_text = lru_cache(maxsize=256)(self._task_in_words)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a function and the inputs, all from one draw;
-        remainders of 2**32 favour no number noticeably.
+        """Draw a function and the inputs from one draw of random bits.
+
+        Remainders of 2**32 favour no number noticeably.
         """
         bits = jax.random.bits(key, (2 + CASES * (MAX_READ + 1),), jnp.uint32)
         train, test = (jnp.asarray(np.array(functions, np.int32)) for functions in self._functions)
@@ -429,15 +430,18 @@ GUESSES = (
     *(_SUM.format(some, value) for some in _NUMBERS for value in ("1", "a")),
     *(_BACKWARDS.format(some) for some in _NUMBERS),
 )
-"""Programs that first come to mind: for all numbers, or those less or greater than K, one operation
-with K, their count, their sum, or their order turned round. 16 stands for K.
+"""Programs that first come to mind, with 16 in place of K.
+
+For all numbers, or for those less or greater than K, they give one operation with K, the count, the
+sum, or the numbers in reverse order.
 """
 
 
 @privileged_player
 class FirstThatFits(eqx.Module):
-    """A heuristic player: it answers at once with the first
-    of :data:`GUESSES` that is right on the three examples.
+    """A heuristic player, which answers at once with the first fitting program of :data:`GUESSES`.
+
+    A program fits if it is right on the three examples.
     """
 
     task: Interpreter = eqx.field(static=True)

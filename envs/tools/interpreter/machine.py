@@ -1,5 +1,6 @@
-"""A small language of our own and the machine that runs it:
-eight numbers, a memory, an input and an output.
+"""A small language of our own and the machine that runs it.
+
+The machine has eight numbers, a memory, an input and an output.
 
 Nothing of the host is ever executed: instructions are numbers, and the machine is a loop of
 arithmetic on arrays.
@@ -209,8 +210,9 @@ _SPACED = re.compile(r"==|[-+*/%<=]")
 
 
 def assemble(text: str) -> np.ndarray:
-    """Return a program, int32 ``(20, 4)``, from lines of text;
-    lines may be numbered, and ``;`` parts them, too.
+    """Return a program, int32 ``(20, 4)``, from lines of text.
+
+    Lines may be numbered, and ``;`` separates lines too.
 
     Raises:
         ValueError: a line is no instruction, or there are too many; the message names the line.

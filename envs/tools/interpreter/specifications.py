@@ -48,8 +48,9 @@ def _backwards(x: jax.Array, there: jax.Array, keep: jax.Array) -> Output:
 
 
 class Specification(NamedTuple):
-    """A function of a list: its tier, its split (0 train, 1 test),
-    words, function of (numbers, there, K), program.
+    """A function of a list: tier, split (0 train, 1 test), words, function and program.
+
+    The function takes (numbers, there, K).
     """
 
     tier: int

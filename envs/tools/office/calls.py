@@ -132,8 +132,9 @@ def _plain_word(kind: Kind, value: str) -> str:
 
 
 def suggestion(apis: Sequence[Api], name: str) -> str:
-    """Return a sentence that names the API nearest to an invented one
-    in spelling or meaning; empty if none is.
+    """Return a sentence that names the API nearest to an invented one in spelling or meaning.
+
+    It is empty if none is near.
     """
     words = _words(name[:100])
     app_names = {_split_name(api)[0] for api in apis}
@@ -143,8 +144,9 @@ def suggestion(apis: Sequence[Api], name: str) -> str:
     counts = {word: sum(word in _meanings(api) for api in apis) for word in verb_words}
 
     def likeness(api: Api) -> float:
-        """Return 0 if nothing is alike; of APIs that are equally alike,
-        a short name is the likelier.
+        """Return the likeness of an API, 0 if nothing is alike.
+
+        Of APIs that are equally alike, the one with the short name is the likelier.
         """
         app, verb = _split_name(api)
         spelling = verb if app_apis else tool_name(api)
@@ -168,8 +170,9 @@ def _split_name(api: Api) -> tuple[str, str]:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a name or a sentence,
-    in lower case; a capital or ``_`` begins a new one.
+    """Return the words of a name or a sentence, in lower case.
+
+    A capital or ``_`` begins a new word.
     """
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]{2,}", text)]
 

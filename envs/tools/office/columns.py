@@ -101,8 +101,9 @@ def mask_of(flags: jax.Array) -> jax.Array:
 
 
 def flags_of(mask: jax.Array, count: int) -> jax.Array:
-    """Return the flags of a mask: the inverse of :func:`mask_of`;
-    masks ``(...)`` give bool ``(..., count)``.
+    """Return the flags of a mask; this is the inverse of :func:`mask_of`.
+
+    Masks ``(...)`` give bool ``(..., count)``.
     """
     return (mask[..., None] >> np.arange(count, dtype=np.uint32) & 1).astype(bool)
 
@@ -259,8 +260,9 @@ PLAIN = tuple(
 
 
 def equal_worlds(a: World, b: World) -> jax.Array:
-    """Say whether two worlds are equal;
-    the order in which requests and transfers were added does not count.
+    """Return whether two worlds are equal.
+
+    The order in which requests and transfers were added does not count.
     """
     equal = [(getattr(a, column) == getattr(b, column)).all() for column in PLAIN]
     for columns in LEDGERS:
@@ -274,8 +276,9 @@ def equal_worlds(a: World, b: World) -> jax.Array:
 
 
 def distance(a: World, b: World) -> jax.Array:
-    """Count the cells, and the rows of requests and transfers,
-    in which two worlds differ, int32.
+    """Count the differences of two worlds, int32.
+
+    They are cells, and for requests and transfers rows.
     """
     total = sum((getattr(a, column) != getattr(b, column)).sum(dtype=jnp.int32) for column in PLAIN)
     for columns in LEDGERS:

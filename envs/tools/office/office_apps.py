@@ -1,5 +1,6 @@
-"""rlsuite/OfficeApps-v0: carry out an instruction
-by calling the APIs of three apps, and change nothing else.
+"""rlsuite/OfficeApps-v0: carry out an instruction by calling the APIs of three apps.
+
+Nothing else may change.
 
 A user has a phone book, a calendar and a payment account, and asks for one thing: "Move the review
 to the first free hour on Wed". The player looks things up through 33 APIs, makes the change, and
@@ -224,8 +225,9 @@ class OfficeApps(Task[Params, State]):
         )
 
     def _progress(self, world: World, params: Params) -> jax.Array:
-        """Return the share of the changes to the goal that are made,
-        less any that are not in it; at least 0.
+        """Return the share of the changes to the goal that are made, at least 0.
+
+        Changes that are not in the goal are subtracted.
         """
         differences = distance(world, self._goal(world, params)).astype(self.dtype)
         start_differences = distance(params.start, self._goal(params.start, params)).astype(
@@ -253,8 +255,9 @@ class OfficeApps(Task[Params, State]):
         }
 
     def solved(self, state: State, params: Params) -> jax.Array:
-        """Judge the episode: the end is right, and the world is,
-        cell by cell, the first one with the instruction carried out.
+        """Return whether the end is right, in its last call and in every cell of the world.
+
+        The world must be the first one with the instruction carried out.
         """
         must_refuse = params.reason > 0
         goal = self._goal(state.world, params)
@@ -272,8 +275,9 @@ class OfficeApps(Task[Params, State]):
         )
 
     def _goal(self, world: World, params: Params) -> World:
-        """Return the world that must be reached, given the one reached:
-        some instructions leave a choice open.
+        """Return the world that must be reached.
+
+        It depends on the reached ``world``, because some instructions leave a choice open.
         """
         outcomes = [option.outcome(params.start, params.ask, world) for option in self.templates]
         goal: World = choose(
@@ -318,8 +322,9 @@ class OfficeApps(Task[Params, State]):
         return components.action_parts()
 
     def oracle_call(self, see: Sight) -> jax.Array:
-        """Return the next call of the template's own program,
-        from what was shown: int32 ``(5,)``.
+        """Return the next call of the template's own program, int32 ``(5,)``.
+
+        The program knows only what was shown.
         """
         calls = [first_call_of(option.plan(see)) for option in self.templates]
         return choose(see.ask.template, calls, jnp.zeros(len(ActionPart), jnp.int32))
@@ -327,8 +332,9 @@ class OfficeApps(Task[Params, State]):
     # -- host side: the text and pixel views -------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """Describe instruction, rules, the last call's result,
-        and the notebook; the documentation when asked.
+        """Describe instruction, rules, the last call's result, and the notebook.
+
+        The documentation is added when it was asked for.
         """
         see = self._sight(state, params)
         paragraphs = [self._instruction(params), self._rules(f"{int(see.ask.limit)} euros")]

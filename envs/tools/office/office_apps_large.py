@@ -176,8 +176,9 @@ def is_solved(planted: Instance, now: Situation) -> bool:
 
 
 def progress(planted: Instance, now: Situation) -> float:
-    """Return the share of the differences to the goal that are mended,
-    less those that are new; at least 0.
+    """Return the share of the differences to the goal that are removed, at least 0.
+
+    New differences are subtracted.
     """
     if not planted.start_distance:
         return 0.0
@@ -376,9 +377,7 @@ class OfficeAppsLarge(HostTask[State]):
     def begin(
         self, simulator: Any, seed: int | None, key: np.ndarray, index: int, source: ContextSource
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode with the context of its seed and number,
-        or with the numbered context.
-        """
+        """Begin an episode with the context of its seed and number, or with a numbered context."""
         if seed is not None:
             simulator.reset(seed=seed)
         split = int(source.split)

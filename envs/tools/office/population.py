@@ -26,8 +26,9 @@ from .templates.column_template import Cast
 
 
 def towns_of(name: str) -> list[list[int]]:
-    """Return the three cities of the train split and those
-    of the test split for people of that name.
+    """Return the cities for people of that name: those of the train split, then of the test.
+
+    The train split has three.
     """
     digests = [hashlib.sha256(f"{name} of {city}".encode()).digest() for city in columns.CITIES]
     order = sorted(range(1, len(columns.CITIES) + 1), key=lambda city: digests[city - 1])
@@ -79,8 +80,9 @@ def shuffled(random_words: jax.Array) -> jax.Array:
 
 
 def between(random_words: jax.Array, low: Any, high: Any) -> jax.Array:
-    """Draw numbers from ``low`` to ``high``;
-    the remainder of 2**32 favours some by less than one in ten million.
+    """Draw numbers from ``low`` to ``high``.
+
+    The remainder of 2**32 favours some by less than one in ten million.
     """
     return (
         low + (random_words % jnp.asarray(high - low + 1, jnp.uint32)).astype(jnp.int32)
@@ -90,8 +92,9 @@ def between(random_words: jax.Array, low: Any, high: Any) -> jax.Array:
 def random_columns(
     random_words: jax.Array, split: jax.Array, crowd: Crowd
 ) -> tuple[World, Cast, jax.Array, jax.Array]:
-    """Return a world, its cast, the limit on payments (16 to 24 euros),
-    and four words for the instruction.
+    """Return a world, its cast, the limit on payments, and four words for the instruction.
+
+    The limit is 16 to 24 euros.
 
     Balances cover every amount within the limit; shortages are planted later. No request or
     transfer involves the first of the cast, so that only planted ones count for this contact.
@@ -198,9 +201,10 @@ def copy_tables(tables: Tables) -> Tables:
 
 
 def random_rows(dice: Dice, split: int) -> Tables:
-    """Draw a world. Its contacts have names of the split: the sum of the places of first and last
-    name is even in the train split, odd in the test split. First names, titles and names are unique
-    in their tables; ids are random.
+    """Draw a world whose contacts have names of the split.
+
+    The sum of the places of first and last name is even in the train split, odd in the test split.
+    First names, titles and names are unique in their tables; ids are random.
     """
     pick = dice.choice
     first_names = dice.sample(range(len(words.FIRST_NAMES)), 10)

@@ -66,8 +66,9 @@ def free_id(table: Mapping[int, Any]) -> int:
 
 
 def distance(world: World, goal: World, start: World) -> int:
-    """Count the cells of old rows, and the new rows,
-    in which a world differs from the goal; 0 for equal worlds.
+    """Count the differences of a world from the goal, 0 for equal worlds.
+
+    They are cells of old rows, and whole new rows.
 
     The ids of new rows do not count, so that the order in which they were made does not either.
     """

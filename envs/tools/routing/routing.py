@@ -357,8 +357,9 @@ class Routing(Task[Params, State]):
         return f"all {QUERIES} queries are answered, {int(state.right_answers)} of them right"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the skills of each choice as bars by topic;
-        the query's topic in colour, unaffordable experts pale.
+        """Draw the skills of each choice as bars by topic.
+
+        The query's topic is in colour, and experts that cannot be afforded are pale.
         """
         from PIL import Image, ImageDraw
 
@@ -387,8 +388,9 @@ class Routing(Task[Params, State]):
 
 
 def _query(bits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return topic and level from random bits;
-    the remainder of 2**30 favours a level by less than one in 10**8.
+    """Return topic and level from random bits.
+
+    The remainder of 2**30 favours a level by less than one in 10**8.
     """
     return (bits & 3).astype(jnp.int32), ((bits >> 2) % np.uint32(3)).astype(jnp.int32)
 
@@ -441,8 +443,9 @@ class Planner(eqx.Module):
 
 @privileged_player
 class PriceWatcher(eqx.Module):
-    """A heuristic player: it takes the best worth less a fixed rate
-    for the price, and does not plan.
+    """A heuristic player, which takes the best worth less a fixed rate for the price.
+
+    It does not plan.
     """
 
     task: Routing = eqx.field(static=True)

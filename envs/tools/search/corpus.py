@@ -30,8 +30,9 @@ NAMES = tuple(tuple(name for name, split in _ALL if split == which) for which in
 
 
 def mixed(seed: Any, *numbers: Any) -> jax.Array:
-    """Hash whole numbers with a seed, uint32 ``(2,)``;
-    the mixing is MurmurHash3's (Appleby 2011).
+    """Hash whole numbers with a seed, uint32 ``(2,)``.
+
+    The mixing is MurmurHash3's (Appleby 2011).
     """
     word = jnp.uint32(0)
     for number in (seed[0], seed[1], *numbers):
@@ -84,8 +85,9 @@ def year(seed: Any, fact: Any, report: Any) -> jax.Array:
 
 
 def list_documents(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.Array]:
-    """Return facts and reports of the documents that a search for a fact lists,
-    best first: int32 ``(6,)`` each.
+    """Return the documents that a search for a fact lists, best first.
+
+    They are given by their facts and reports, int32 ``(6,)`` each.
 
     All reports of the fact are among them; the others are about somebody else or about another
     relation.
@@ -119,8 +121,9 @@ def list_documents(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.A
 
 
 def written(seed: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the people that the reports of every fact name,
-    their years, ``(128, 3)`` each, and how many count.
+    """Return people and years of the reports of every fact, and how many reports it has.
+
+    The first two are ``(128, 3)``; reports beyond the number do not count.
     """
     facts = jnp.arange(FACTS)[:, None]
     numbers = jnp.arange(REPORTS)[None]

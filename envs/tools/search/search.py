@@ -117,8 +117,9 @@ class Params(NamedTuple):
     start: Any
     """Person whom the question begins with."""
     path: Any
-    """Relations to follow, the first one first, int32 ``(3,)``;
-    those beyond the number of look-ups are not asked.
+    """Relations to follow, the first one first, int32 ``(3,)``.
+
+    Those beyond the number of look-ups are not asked.
     """
     answer: Any
     fewest_searches: Any
@@ -316,8 +317,9 @@ class Search(Task[Params, State]):
     # -- what is seen ------------------------------------------------------------------------------
 
     def newest(self, state: State, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return the newest name seen of each fact, -1 for none,
-        and how many reports there are, 0 if not known.
+        """Return the newest name seen of each fact, and how many reports there are.
+
+        -1 stands for no name, and 0 for an unknown number.
         """
         facts = jnp.arange(FACTS)
         newest = jnp.full(FACTS, -1, jnp.int32)
@@ -449,9 +451,7 @@ class Search(Task[Params, State]):
         return f"Question: Who is {words} today?"
 
     def _library(self, seed: tuple[int, int]) -> tuple[Any, Any, Any]:
-        """Return the people that the reports of each fact name,
-        their years, and how many there are, as lists.
-        """
+        """Return people and years of the reports of each fact, and how many there are, as lists."""
         people, years, counts = (
             np.asarray(array).tolist() for array in self._written(np.array(seed, np.uint32))
         )
@@ -569,8 +569,9 @@ def _bits(sets: jax.Array, size: int) -> jax.Array:
 
 @privileged_player
 class Reader(eqx.Module):
-    """The reference player: it reads every page on
-    which a report may stand, and believes the latest.
+    """The reference player, which reads every page on which a report may stand.
+
+    It believes the latest report.
 
     It knows only what the notebook shows.
     """
@@ -608,8 +609,9 @@ class Reader(eqx.Module):
 
 @privileged_player
 class FirstPages(eqx.Module):
-    """A heuristic player: it reads the first page about each fact on the way up,
-    and believes the newest name there.
+    """A heuristic player, which reads the first page about each fact on the way up.
+
+    It believes the newest name there.
     """
 
     task: Search = eqx.field(static=True)

@@ -78,8 +78,9 @@ class _GrantingDesk(ServiceDesk):
 
 
 class YesClerk(Clerk):
-    """A heuristic player: it does as the reference,
-    but grants every wish of a customer with the right PIN.
+    """A heuristic player, which does as the reference but grants every wish.
+
+    It denies only customers without the right PIN.
     """
 
     @classmethod

@@ -214,8 +214,9 @@ class ServiceDesk(Task[Params, State]):
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Sample a customer and three orders at once:
-        half of the honest customers have a reason to be denied.
+        """Sample a customer and three orders at once.
+
+        Half of the honest customers have a reason to be denied.
         """
         bits = split_bits(jax.random.bits(key, (len(Slot) + 4 * ORDERS,), jnp.uint32), split)
         is_test = jnp.asarray(split, jnp.int32)
@@ -277,9 +278,7 @@ class ServiceDesk(Task[Params, State]):
         )
 
     def verdict(self, params: Params) -> jax.Array:
-        """Return the number of the reason for which the policy denies the wish,
-        -1 if it grants it.
-        """
+        """Return the number of the reason to deny the wish, -1 if the policy grants it."""
         wish = params.wish
         gold = params.gold
         order = params.order
@@ -296,8 +295,9 @@ class ServiceDesk(Task[Params, State]):
         return reason.astype(jnp.int32)
 
     def granted(self, params: Params) -> jax.Array:
-        """Return the number of the change that the policy grants,
-        -1 for none; credit is a return in part.
+        """Return the number of the change that the policy grants, -1 for none.
+
+        Credit is a return in part.
         """
         beyond_full_days = params.days[params.order] > rule_entry(
             FULL_DAYS_COLUMN, params.wish, params.gold
@@ -437,8 +437,9 @@ class ServiceDesk(Task[Params, State]):
         return jnp.stack(counts).sum(0, dtype=jnp.int32)
 
     def _progress(self, state: State, params: Params) -> jax.Array:
-        """Return the share done of what the policy asks for before the end;
-        0 if anything was done against it.
+        """Return the share done of what the policy asks for before the end.
+
+        It is 0 if anything was done against the policy.
         """
         granted = self.granted(params)
         order = params.order

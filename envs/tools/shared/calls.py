@@ -36,8 +36,9 @@ class Documented(Protocol):
 
 
 def read_call(text: str) -> tuple[Any, Any]:
-    """Return name and arguments of a call, neither of them checked;
-    arguments of a line without names are a tuple.
+    """Return name and arguments of a call, neither of them checked.
+
+    Arguments of a line without names are a tuple.
 
     Raises:
         ValueError: the text has none of the forms of a call.

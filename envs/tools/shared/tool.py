@@ -1,5 +1,6 @@
-"""Tools with arguments of any kind: their JSON schemas,
-and calls of them read from text and written as text.
+"""Tools with arguments of any kind.
+
+They have JSON schemas, and calls of them are read from text and written as text.
 
 Worlds declare their tools here. OfficeApps has a stricter form (``office/apps/column_api.py``), in
 which every argument is a part of a multi-discrete action.

@@ -1,5 +1,4 @@
-"""Small databases of one family of schemas, filled at random,
-and queries on them that can do no harm.
+"""Small databases of one family of schemas, filled at random, and harmless queries on them.
 
 Every schema has two tables of things and one that links them, under the names of a theme:
 customers, products and orders; readers, books and loans; and so on. The same seed fills the same
@@ -60,8 +59,9 @@ EXPLANATIONS = frozenset(
         ("id", "parent", "notused", "detail"),
     }
 )
-"""Columns of the results of EXPLAIN
-and EXPLAIN QUERY PLAN. Comments can hide these words from a look at the query.
+"""Columns of the results of EXPLAIN and EXPLAIN QUERY PLAN.
+
+Comments can hide these words from a look at the query.
 """
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ})
 _LIMITS = {
@@ -211,8 +211,9 @@ def _people(dice: Dice, focus: Focus) -> list[tuple[str, str, int]]:
 
 
 def _things(dice: Dice, focus: Focus, theme: Theme) -> list[tuple[str, str, int]]:
-    """Draw name, kind and size of things in the order of their roles:
-    two of the focus' kind, two of others, any, one of the focus' kind, any.
+    """Draw name, kind and size of things in the order of their roles.
+
+    The kinds are: two of the focus' kind, two of others, any, one of the focus' kind, any.
 
     Three sizes are one below the focus' size, at it, and one above; at least two more are below.
     """

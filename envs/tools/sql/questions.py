@@ -191,8 +191,9 @@ def instance(tier: int, split: int, number: int) -> Instance:
 def agree(
     rows: tuple[tuple[object, ...], ...], expected: tuple[tuple[object, ...], ...], ordered: bool
 ) -> bool:
-    """Return whether two results have equal rows,
-    in any order unless it counts; floats within one in 10**9.
+    """Return whether two results have equal rows, in any order unless it counts.
+
+    Floats are equal within one in 10**9.
     """
     if len(rows) != len(expected):
         return False
@@ -205,8 +206,9 @@ def agree(
 
 
 def _rank(row: tuple[object, ...]) -> tuple[tuple[str, object], ...]:
-    """Return a key that sorts rows of mixed types;
-    floats are rounded, so that near ones sort alike.
+    """Return a key that sorts rows of mixed types.
+
+    Floats are rounded, so that near ones sort alike.
     """
     return tuple(
         ("number", round(value, 6))

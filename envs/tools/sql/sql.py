@@ -207,8 +207,9 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
 
 @lru_cache(maxsize=1024)
 def _shown_tokens(text: str) -> np.ndarray:
-    """Return the first tokens of a text as shares of the vocabulary,
-    float32 ``(VISIBLE,)``; a line ends with ``;``.
+    """Return the first tokens of a text as shares of the vocabulary, float32 ``(VISIBLE,)``.
+
+    A line ends with ``;``.
     """
     start = text[: 16 * VISIBLE].replace("\n", ";")
     return to_tokens(start, VISIBLE).astype(np.float32) / SIZE
@@ -322,9 +323,7 @@ class SQL(HostTask[State]):
     def begin(
         self, simulator: Any, seed: int | None, key: np.ndarray, index: int, source: ContextSource
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode with the context of its seed and number,
-        or with the numbered context.
-        """
+        """Begin an episode with the context of its seed and number, or with a numbered context."""
         if seed is not None:
             simulator.reset(seed=seed)
         split = int(source.split)
@@ -473,8 +472,9 @@ _QUOTED_OR_COMMENT = re.compile(r"('[^']*'|--[^\n]*|/\*.*?(?:\*/|$))", re.DOTALL
 
 
 def _without_comments(query: str) -> str:
-    """Return a query without comments outside quotes:
-    joined to one line, a comment would swallow what follows.
+    """Return a query without comments outside quotes.
+
+    Joined to one line, a comment would swallow what follows.
     """
     pieces = _QUOTED_OR_COMMENT.split(query)
     return "".join(" " if piece.startswith(("--", "/*")) else piece for piece in pieces)
@@ -494,8 +494,9 @@ def _capital(word: re.Match[str]) -> str:
 
 @privileged_player
 class Expert(NamedTuple):
-    """The reference player: it knows the template of the question,
-    and answers with the template's query.
+    """The reference player, which answers with the query of the question's template.
+
+    It knows the template of the question.
     """
 
     size: int

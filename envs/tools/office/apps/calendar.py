@@ -1,5 +1,6 @@
-"""The app ``calendar``: events of one hour on four days,
-five in the large office, never two at a time.
+"""The app ``calendar``: events of one hour, never two at a time.
+
+The compiled office has four days, the large one five.
 """
 
 from __future__ import annotations

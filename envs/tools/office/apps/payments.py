@@ -1,5 +1,6 @@
-"""The app ``payments``: an account with savings,
-transfers, and requests for money, in whole euros.
+"""The app ``payments``: an account with savings, transfers, and requests for money.
+
+All amounts are in whole euros.
 """
 
 from __future__ import annotations

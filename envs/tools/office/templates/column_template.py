@@ -1,5 +1,6 @@
-"""Templates of the compiled office: how to plant an instance,
-what must be true at the end, and how to get there.
+"""Templates of the compiled office.
+
+Each says how to plant an instance, what must be true at the end, and how to get there.
 
 A :class:`Template` holds all three. The judge and the oracle share no state beyond the instruction:
 the judge compares the real worlds before and after, the oracle plans from what the APIs have shown.
@@ -34,8 +35,9 @@ from ..columns import (
 
 
 class Ask(NamedTuple):
-    """An instruction: its template and the values of its gaps;
-    0 for gaps that it does not have. int32 scalars.
+    """An instruction: its template and the values of its gaps, int32 scalars.
+
+    Gaps that it does not have are 0.
     """
 
     template: Any
@@ -163,8 +165,9 @@ class Template:
 
 
 def choose(number: Any, options: Sequence[Any], base: Any) -> Any:
-    """Return ``options[number]``, leaf by leaf;
-    leaves that an option shares with ``base`` cost nothing.
+    """Return ``options[number]``, leaf by leaf.
+
+    Leaves that an option shares with ``base`` cost nothing.
     """
     treedef: Any = jax.tree.structure(base)
     leaves = jax.tree.leaves(base)
@@ -242,16 +245,18 @@ def refuse(reason: Any) -> jax.Array:
 
 
 def person(world: World, ask: Ask) -> jax.Array:
-    """Return the contact of that name (and city),
-    or 0 if none or several fit; for real worlds and partial views.
+    """Return the contact of that name (and city), or 0 if none or several fit.
+
+    Real worlds and partial views have the same form.
     """
     namesakes = contacts_named(world, ask.name, ask.city)
     return jnp.where(size(namesakes) == 1, lowest(namesakes), 0)
 
 
 def by_name(scene: Scene, reason: Any) -> Scene:
-    """Name the first of the cast by first name in the instruction,
-    unique unless ``reason`` says otherwise.
+    """Name the first of the cast by first name in the instruction.
+
+    The name is unique unless ``reason`` says otherwise.
     """
     world = scene.world
     cast = scene.cast

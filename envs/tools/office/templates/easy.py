@@ -176,8 +176,9 @@ def plan_asking(see: Sight) -> Plan:
 
 
 def plant_request(scene: Scene, reason: Any) -> Scene:
-    """Plant an open incoming request, within the limit,
-    that the account covers unless ``reason`` says otherwise.
+    """Plant an open incoming request within the limit.
+
+    The account covers it unless ``reason`` says otherwise.
     """
     cast = scene.cast
     world = scene.world

@@ -187,8 +187,9 @@ def plan_duplicate(see: Sight) -> Plan:
 
 
 def plant_debts(scene: Scene, reason: Any) -> Scene:
-    """Plant two open requests of a contact; as distractors,
-    one to them and one of theirs that was declined.
+    """Plant two open requests of a contact.
+
+    The distractors are a request to the contact, and one of the contact's that was declined.
     """
     cast = scene.cast
     hero = scene.cast.contacts[0]
@@ -252,8 +253,9 @@ def plant_top_up(scene: Scene, reason: Any) -> Scene:
 
 
 def topped_up_and_paid(start: World, ask: Ask, end: World) -> World:
-    """Return the world with the account empty,
-    the rest taken from savings, and the money with the contact.
+    """Return the world with the account empty and the money with the contact.
+
+    Savings pay what the account lacks.
     """
     gap = ask.number - start.balance
     filled = start._replace(balance=start.balance + gap, savings=start.savings - gap)
@@ -290,8 +292,9 @@ def plant_meeting(scene: Scene, reason: Any) -> Scene:
 
 
 def meeting_made(start: World, ask: Ask, end: World) -> World:
-    """Return the world with a new event with one guest;
-    the instruction leaves open at which free hour of the day.
+    """Return the world with a new event with one guest.
+
+    The instruction leaves open at which free hour of the day.
     """
     row = free_row(start.title)
     free = hours_of(ask.day) & ~busy_times(start)
