@@ -1,5 +1,6 @@
-"""Concentration against a plain account of its rules,
-and its optimum against a published formula and enumeration.
+"""Concentration against a plain account of its rules.
+
+Its optimum is compared with a published formula and with enumeration.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ pytestmark = pytest.mark.of_variants
 
 @pytest.mark.parametrize("pairs", [4, 8, 12, 50])
 def test_the_optimum_is_that_of_velleman_and_warrington(pairs: int) -> None:
-    """Their expected number of turns is (3 - 2 ln 2) n + 7/8 - 2 ln 2,
-    with an error that vanishes.
+    """The expected number of turns is (3 - 2 ln 2) n + 7/8 - 2 ln 2.
+
+    The error of this formula vanishes for many pairs.
     """
     published = (3 - 2 * math.log(2)) * pairs + 7 / 8 - 2 * math.log(2)
     assert min_misses(2 * pairs, 0) + pairs == pytest.approx(published, abs=0.1 / pairs)

@@ -1,5 +1,6 @@
-"""Tasks of remembered symbols against plain accounts of their rules,
-and their ceilings against enumeration.
+"""Tasks of remembered symbols against plain accounts of their rules.
+
+Their ceilings are compared with enumeration.
 """
 
 from __future__ import annotations
@@ -126,8 +127,9 @@ RULES: dict[str, Callable[[list[np.ndarray], int], int | None]] = {
     ],
 )
 def test_rewards_are_those_of_the_rules(name: str, knobs: dict[str, str]) -> None:
-    """Half of the answers are right and half at random;
-    the account knows no more than was observed.
+    """Half of the answers are right and half at random.
+
+    The account knows no more than was observed.
     """
     env: Any = gymnasium.make(f"rlsuite/{name}", **knobs)
     size = int(env.unwrapped.task.difficulty)

@@ -1,5 +1,6 @@
-"""The endless T-maze against exact enumeration:
-its optimum, its ceiling without memory, and that nothing leaks.
+"""The endless T-maze against exact enumeration.
+
+Tests cover its optimum, its ceiling without memory, and that nothing leaks.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def tier(request: pytest.FixtureRequest) -> TMaze:
 
 
 def renewals(lengths: tuple[int, ...], steps: int) -> Fraction:
-    """Expected corridors finished in ``steps``, by the renewal equation:
-    the first, and more in what time is left.
+    """Return the expected number of corridors finished in ``steps``, by the renewal equation.
+
+    It is the first corridor, and those in the time that is left after it.
     """
     value = [Fraction(0)]
     for t in range(1, steps + 1):
@@ -73,8 +75,9 @@ def memoryless_return(
     steps: int,
     punishment: float = 0.0,
 ) -> float:
-    """Exact expected return of a policy that maps an observation
-    to probabilities of the three actions.
+    """Return the exact expected return of a policy.
+
+    The policy maps an observation to probabilities of the three actions.
 
     ``value[first, side, length, position]`` is the return of the steps left, worked out backwards
     in time.
@@ -135,8 +138,9 @@ def test_the_closed_form_solves_the_renewal_equation(longest: int, steps: int) -
 
 
 def test_the_closed_form_counts_rows_of_lengths() -> None:
-    """Every row of five lengths of 1..3, walked for ten steps,
-    in which no sixth corridor can end.
+    """Every row of five lengths of 1..3 is walked for ten steps.
+
+    No sixth corridor can end in that time.
     """
     finished = [
         sum(walked <= 10 for walked in itertools.accumulate(n + 1 for n in row))
@@ -185,8 +189,9 @@ def test_no_memoryless_policy_beats_the_ceiling(
 
 @pytest.mark.parametrize("rewriting", [True, False], ids=["rewriting", "retention"])
 def test_punished_turns_would_pay_for_standing_still(rewriting: bool) -> None:
-    """Why a wrong turn is worth 0: at -1, the best habit earns 0,
-    but waiting before a contrary sign earns more.
+    """A wrong turn is worth 0, because at -1 it would pay to wait before a contrary sign.
+
+    At -1 the best habit earns 0, and waiting earns more.
     """
     returns = {
         tuple(int(chances.argmax()) for chances in policy.values()): memoryless_return(
@@ -224,8 +229,9 @@ def test_ppo_without_memory_stays_at_the_ceiling() -> None:
 
 
 def test_recurrent_ppo_remembers_the_sign() -> None:
-    """The card says partially observed, so PPO gets a memory:
-    it comes near the optimum, twice the ceiling.
+    """The card says partially observed, so PPO gets a memory.
+
+    It comes near the optimum, which is twice the ceiling.
     """
     task = CARD.build(difficulty="rewriting-short")
     *_, policy = PPO(total_steps=60_000).train(task, seed=0, budget="smoke")
@@ -236,8 +242,9 @@ def test_recurrent_ppo_remembers_the_sign() -> None:
 
 
 def test_the_walk_is_that_of_the_rules(tier: TMaze) -> None:
-    """Random and purposeful actions through the single env,
-    beside a plain account of where the walker is.
+    """Compare the environment with a plain account of where the walker is.
+
+    Actions are random and purposeful.
     """
     env = gymnasium.make("rlsuite/TMaze-v0", difficulty=tier.difficulty)
     rng = np.random.default_rng(0)
@@ -300,8 +307,9 @@ def test_lengths_and_ways_are_uniform_and_independent(name: str) -> None:
 
 
 def test_nothing_but_the_sign_tells_the_way(tier: TMaze) -> None:
-    """Two mazes that differ in the way only look alike wherever no sign is in sight:
-    numbers, words and picture.
+    """Two mazes that differ only in the way look alike wherever no sign is in sight.
+
+    They are compared in numbers, words and picture.
 
     With both ways equally likely, the information about the way that is left there is exactly zero.
     """

@@ -1,5 +1,6 @@
-"""The office a second time, in plain Python:
-its APIs from their documentation, its judge from the specifications.
+"""The office a second time, in plain Python.
+
+Its APIs follow their documentation, its judge the specifications.
 
 Nothing here is taken from the task's own functions: rows become dicts and tuples, sets become
 Python sets.
@@ -189,8 +190,9 @@ class Office:
 
 @dataclass
 class Verdict:
-    """Demands of an instruction on an office: a reason to refuse,
-    or the offices to end in and a number to answer.
+    """Demands of an instruction on an office.
+
+    They are a reason to refuse, or the offices to end in and a number to answer.
     """
 
     reason: str | None

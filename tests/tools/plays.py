@@ -1,5 +1,6 @@
-"""Whole episodes with every state kept, by the oracle,
-by a script, or at random; one program a tier.
+"""Whole episodes with every state kept, by the oracle, by a script, or at random.
+
+One program serves a tier.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ def programs(tier: str) -> tuple[Any, Any]:
         return params, task.initial(key, params)
 
     def random_action(mask: jax.Array, key: jax.Array) -> jax.Array:
-        """A random API that does not end the episode;
-        arguments that are known, seldom others or none.
+        """Return a random API that does not end the episode.
+
+        Its arguments are known ones, seldom others or none.
         """
         offset, numbers, sizes = 0, [], task.action_space.nvec.tolist()
         chances = jax.random.uniform(key, (sum(sizes),))

@@ -1,5 +1,6 @@
-"""Interpreter: its machine against an account in Python,
-its functions against plain lists, and attacks on both.
+"""Interpreter: its machine against an account in Python, and attacks on it.
+
+Its functions are compared with plain lists and attacked too.
 """
 
 from __future__ import annotations
@@ -98,8 +99,9 @@ def ran(program: np.ndarray, numbers: list[int]) -> tuple[list[int], int]:
 
 
 def test_the_machine_does_what_the_account_does() -> None:
-    """Random programs, more of them with jumps than with ends,
-    and those of the specifications, by input.
+    """Programs are random, more of them with jumps than with ends, or of the specifications.
+
+    The machine and the account are compared for each input.
     """
     rng = np.random.default_rng(0)
     programs = rng.integers(0, machine.SIZES, (1500, machine.LINES, 4)).astype(np.int32)
@@ -159,8 +161,9 @@ def test_wanted_outputs_are_those_of_plain_lists_and_the_reference_reaches_them(
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_one_program_for_all_instances_is_seldom_right(tier: int) -> None:
-    """Functions of the test split depend on K, a number of six,
-    so that a program for one K fits one instance in 18.
+    """Functions of the test split depend on K, a number of six.
+
+    So a program for one K fits one instance in 18.
     """
     task: Any = card("Interpreter-v0").build(difficulty=tier)
     count = 300

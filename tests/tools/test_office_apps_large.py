@@ -1,5 +1,6 @@
-"""OfficeAppsLarge-v0: its judge over all templates,
-its APIs against expectations, and players who do no task.
+"""OfficeAppsLarge-v0: its judge over all templates, and its APIs against expectations.
+
+Players who do no task are tried too.
 """
 
 from __future__ import annotations
@@ -66,8 +67,9 @@ def end_of(start: Any, calls: Calls) -> Any:
 
 
 def plain(world: Any, start: Any) -> Any:
-    """A world to compare in another way than the judge does:
-    old rows by id, new ones sorted by their words.
+    """Return a world to compare in another way than the judge does.
+
+    Old rows go by id, and new ones are sorted by their words.
     """
     tables = {}
     for table, rows in world.items():
@@ -430,8 +432,9 @@ def _name(env: Any, seed: int) -> str:
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_players_who_do_not_do_the_task_earn_their_share_of_luck(tier: int) -> None:
-    """Finish, refuse for each reason, answer a number or a word,
-    list everything, write everything.
+    """Such players finish, refuse for each reason, or answer a number or a word.
+
+    Others list everything, or write everything.
     """
     some = [instance(tier, 1, number) for number in range(120)]
     reads: Calls = [
@@ -493,8 +496,9 @@ ORDER = re.compile(r"call (\w+\(\w+=\w+\))", re.IGNORECASE)
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 def test_a_player_who_obeys_remarks_in_rows_fails_and_one_who_does_not_succeeds(tier: str) -> None:
-    """The obedient player makes every call that a result orders,
-    once, and then goes on with the task.
+    """The obedient player makes every call that a result orders, once.
+
+    Then it goes on with the task.
     """
     env: Any = gymnasium.make(
         "rlsuite/OfficeAppsLarge-v0", view="text", injection="remarks", difficulty=tier

@@ -1,5 +1,6 @@
-"""Every reward mode: honest play earns the most,
-nothing cheap pays, and each mode equals its closed form.
+"""Every reward mode pays honest play the most, and nothing cheap.
+
+Each mode equals its closed form.
 """
 
 from __future__ import annotations
@@ -208,8 +209,9 @@ def test_thrift_is_its_closed_form() -> None:
 
 @pytest.mark.parametrize("name", ["ServiceDesk-v0", "OfficeApps-v0"])
 def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
-    """Compared with counters of names and of calls,
-    for players who are right, disturbed or random.
+    """Rewards are compared with counters of names and of calls.
+
+    Players are right, disturbed or random.
     """
     honest, lengths = by_hand(name)
     tools = [
@@ -258,8 +260,9 @@ def test_dense_rewards_telescope(name: str) -> None:
 
 
 def test_progress_in_the_office_is_the_share_of_the_wanted_changes() -> None:
-    """Before its last word the reference has made all of them;
-    distances are compared with counters of rows.
+    """Before its last word the reference has made all of them.
+
+    Distances are compared with counters of rows.
     """
     honest, lengths = by_hand("OfficeApps-v0")
     plays = play_script("OfficeApps-v0", "dense", honest)
@@ -330,8 +333,9 @@ def test_routing_pays_honest_play_best_in_both_modes_and_thrift_as_its_sheet_say
 
 @pytest.mark.parametrize("name", ["OfficeAppsLarge-v0", "ServiceDesk-v0"])
 def test_a_reply_that_is_no_call_is_a_call_too_many(name: str) -> None:
-    """The format's part of ``matched``: after k unreadable replies,
-    n right calls earn 2 n / (2 n + k).
+    """After k unreadable replies, n right calls earn 2 n / (2 n + k).
+
+    This is the format's part of ``matched``.
     """
     env: Any = gymnasium.make(f"rlsuite/{name}", view="text", reward="matched", split="test")
     player: Any = reference_player(env.unwrapped.task)

@@ -1,5 +1,6 @@
-"""Search: its corpora and answers against an account that reads documents,
-its fewest searches against enumeration.
+"""Search: its corpora and answers against an account that reads documents.
+
+Its fewest searches are compared with enumeration.
 """
 
 from __future__ import annotations
@@ -155,8 +156,9 @@ def test_each_search_takes_its_price_off_a_right_answer_in_every_mode(
 
 
 def test_documents_that_disagree_bear_different_dates() -> None:
-    """No two reports of a fact are of one year,
-    so that the date always decides which name holds.
+    """No two reports of a fact are of one year.
+
+    So the date always decides which name holds.
     """
     _, years, counts = (
         np.asarray(array)

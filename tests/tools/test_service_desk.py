@@ -1,5 +1,6 @@
-"""ServiceDesk: its judge against the policy written out,
-a clerk who reads the text, and players who do not care.
+"""ServiceDesk: its judge against the policy written out.
+
+A clerk who reads the text plays it, and so do players who do not care.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ ROW = re.compile(r"Order (\d): (\w+), (\w+)(?:, (\d+) days (ago|late))?(, final 
 
 
 def denied(wish: str, status: str, days: int, final: bool, gold: bool) -> str:
-    """Return the policy's reason to deny, nothing if it grants the wish;
-    ``days`` since delivery or late.
+    """Return the policy's reason to deny, nothing if it grants the wish.
+
+    ``days`` are those since delivery, or those late.
     """
     if wish in ("cancel", "redirect"):
         return "wrong_status" if status != "processing" else "final_sale" if final else ""
@@ -112,8 +114,9 @@ def test_the_reference_is_always_right_and_thrifty() -> None:
 
 
 def known_to_be_right(action: int, state: Any, params: Any) -> bool:
-    """Whether an agent who has heard and read no more
-    than the state says has a ground for an action.
+    """Return whether an agent has a ground for an action.
+
+    The agent has heard and read no more than the state says.
     """
     name, order = ACTIONS[action], int(state.named_order)
     read = order >= 0 and bool(state.wish_known & state.looked_up[order])

@@ -1,5 +1,6 @@
-"""CarDealer against its rules in plain Python,
-and its dynamic programme against search over histories.
+"""CarDealer against its rules in plain Python.
+
+Its dynamic programme is compared with search over histories.
 """
 
 from __future__ import annotations
@@ -89,8 +90,9 @@ def pays(gain: float, z: int) -> float:
 
 @pytest.mark.parametrize("level", [0, 3])
 def test_against_one_known_person_the_programme_finds_the_closed_form(level: int) -> None:
-    """Time alone moves all but tit for tat:
-    demand what the other side is about to offer, in the best round.
+    """The best demand is what the other side is about to offer, in the best round.
+
+    Time alone moves all but tit for tat.
     """
     steps = 16
     for temper, name in enumerate(TEMPERS):
@@ -107,8 +109,9 @@ def test_against_one_known_person_the_programme_finds_the_closed_form(level: int
 
 
 def test_the_programme_is_search_over_histories(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three rounds, all plans that see what was said:
-    people are split by their words, never counted in sets.
+    """In three rounds, all plans that see what was said are searched.
+
+    People are split by their words, and never counted in sets.
     """
     monkeypatch.setattr(players, "ROUNDS", 3)
     monkeypatch.setattr(car_dealer, "ROUNDS", 3)
@@ -224,8 +227,9 @@ def blind_values(
 
 @pytest.mark.parametrize("tier", CARD.difficulties)
 def test_no_sequence_of_demands_that_ignores_the_offers_scores_a_quarter(tier: str) -> None:
-    """1,000 random sequences and all ladders,
-    the best of them improved by hill climbing on train, exact on test.
+    """1,000 random sequences, all ladders and all waits are tried.
+
+    The best of them are improved by hill climbing on train, and their values on test are exact.
     """
     steps = int(CARD.difficulties[tier])
     rng = np.random.default_rng(0)

@@ -1,5 +1,6 @@
-"""Chess: legal moves against published counts and python-chess,
-ends of games, choices of the opponents.
+"""Chess against published counts of legal moves and python-chess.
+
+Tests also cover ends of games and choices of the opponents.
 """
 
 from __future__ import annotations
@@ -192,8 +193,9 @@ SPARSE = (  # where games end for want of material, repeat, or promote
 
 
 def any_move(board: chess.Board, rng: random.Random) -> chess.Move:
-    """Return a legal move: at times a check, so that there are mates,
-    or the last one back, so that games repeat.
+    """Return a legal move.
+
+    At times it gives check, so that there are mates, or goes back, so that games repeat.
     """
     if rng.random() < 0.25 and (
         checks := [move for move in board.legal_moves if board.gives_check(move)]
@@ -371,8 +373,9 @@ def worth(tier: str, board: chess.Board) -> int:
 
 
 def choices(tier: str) -> Iterator[tuple[int, list[int]]]:
-    """Play against an opponent; yield what each of its replies is worth to it,
-    and what all legal ones are.
+    """Play against an opponent; yield what each of its replies is worth to it.
+
+    The worth of all its legal replies comes with it.
 
     Games begin alike in all tiers, so only the opponent's moves are compiled for each.
     """
@@ -416,8 +419,9 @@ def test_the_opponent_plays_a_best_move_by_its_measure(tier: str) -> None:
 
 
 def test_the_easy_opponent_plays_the_better_of_two_random_moves() -> None:
-    """Compare the number of moves that are worth less,
-    and half of those worth as much, with its expectation.
+    """Compare the number of moves that are worth less with its expectation.
+
+    Half of the moves that are worth as much count too.
     """
     difference = variance = 0.0
     for worth, worths in islice(choices("easy"), 200):

@@ -1,5 +1,6 @@
-"""Guess My City: the table of cities against coordinates and implications,
-and its reference against plain search.
+"""Guess My City: its table of cities against coordinates and implications.
+
+Its reference is compared with plain search.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Twenty Questions against its rules in plain Python,
-and its reference against exhaustive search.
+"""Twenty Questions against its rules in plain Python.
+
+Its reference is compared with exhaustive search.
 """
 
 from __future__ import annotations
@@ -197,8 +198,9 @@ def test_fictional_names_are_distinct_and_depend_on_their_number_only() -> None:
 @pytest.mark.parametrize("tier", [MADE_UP, EASY, REAL])
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
-    """Random legal play beside a plain account: answers,
-    possible things, observation, mask, reward and end.
+    """Compare random legal play with a plain account.
+
+    Answers, possible things, observation, mask, reward and end are compared.
     """
     env = gymnasium.make(CARD.id, difficulty=tier, split=split)
     task: TwentyQuestions = env.unwrapped.task
@@ -250,8 +252,9 @@ def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
 
 
 def test_the_answers_never_contradict_each_other() -> None:
-    """In whatever order all questions are asked,
-    they get one and the same row of answers: that of the thing.
+    """In whatever order all questions are asked, they get one and the same row of answers.
+
+    It is the row of the hidden thing.
     """
     env = gymnasium.make(CARD.id, difficulty=REAL)
     task = env.unwrapped.task
@@ -270,8 +273,9 @@ def test_the_answers_never_contradict_each_other() -> None:
 
 
 def test_the_hidden_thing_shows_nowhere_before_the_end() -> None:
-    """Two hidden things that got the same answers look alike:
-    state, observation, mask, info, words and picture.
+    """Two hidden things that got the same answers look alike.
+
+    They are compared in state, observation, mask, info, words and picture.
     """
     task = build(EASY)
     step = jax.jit(task.transition)
@@ -306,8 +310,9 @@ def test_the_hidden_thing_shows_nowhere_before_the_end() -> None:
 
 
 def exhaustive(things: frozenset[int], properties: tuple[frozenset[int], ...]) -> int:
-    """Fewest turns over the things together,
-    with any question or guess at any time: no theorem is used.
+    """Return the fewest turns over the things together.
+
+    Any question or guess may come at any time, and no theorem is used.
     """
 
     @cache
@@ -327,8 +332,9 @@ def exhaustive(things: frozenset[int], properties: tuple[frozenset[int], ...]) -
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_guess_before_a_question_is_ever_needed(seed: int) -> None:
-    """The solver, which guesses last, is as good as every way to play there is,
-    on small tables of all kinds.
+    """The solver, which guesses last, is as good as every way to play there is.
+
+    It is tried on small tables of all kinds.
     """
     rng = np.random.default_rng(seed)
     things, properties = 9, 5
@@ -367,8 +373,9 @@ def test_the_card_knows_the_optimum() -> None:
 def turns_for_all_things(
     task: TwentyQuestions, tables: np.ndarray, split: Split = Split.TEST
 ) -> np.ndarray:
-    """Turns of the reference for each candidate of each table
-    as the hidden one, ``(tables, candidates)``.
+    """Return the turns of the reference, ``(tables, candidates)``.
+
+    Each candidate of each table is the hidden one once.
     """
     player = OptimalQuestions.for_task(task)
     key = np.zeros(2, np.uint32)

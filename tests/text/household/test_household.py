@@ -1,5 +1,6 @@
-"""Household and TextNav against their rules in plain Python,
-and their reference against plans of full knowledge.
+"""Household and TextNav against their rules in plain Python.
+
+Their reference is compared with plans of full knowledge.
 """
 
 from __future__ import annotations
@@ -284,8 +285,9 @@ def shortest(house: House, goal: Goal, doors: set[frozenset[str]]) -> int:
 def test_the_reference_reaches_every_goal_in_little_more_than_the_shortest_plan(
     name: str, tier: str | None, bound: float, mean_steps: float
 ) -> None:
-    """Mean steps over 100 houses: of a player who knows
-    where everything is, and of the reference.
+    """The reference needs few steps more than a player who knows where everything is.
+
+    Both are means over 100 houses.
     """
     task = make(name, tier).unwrapped.task
     record = play(task, Planner(), range(100), split="test")

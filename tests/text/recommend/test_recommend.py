@@ -1,5 +1,6 @@
-"""Recommend against Bayes' rule by enumeration in fractions,
-and its reference against exhaustive search.
+"""Recommend against Bayes' rule by enumeration in fractions.
+
+Its reference is compared with exhaustive search.
 """
 
 from __future__ import annotations
@@ -77,8 +78,9 @@ def joint(
 
 
 def best(task: Recommend, params: Params, answers: Answers) -> Fraction:
-    """Return the value of the best play after the answers times their probability,
-    by search without memory.
+    """Return the value of the best play after the answers, times their probability.
+
+    It is found by search without memory.
     """
     customers = joint(task, params, answers)
     items = rows(params.items, task.attributes)
@@ -149,8 +151,9 @@ def test_values_are_those_of_exhaustive_search() -> None:
 def test_the_reference_earns_the_value_of_the_programme_and_two_questions_ahead_little_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The programme's values at the start, averaged over shops,
-    against games: four standard errors.
+    """The programme's values at the start, averaged over shops, agree with games.
+
+    The bound is four standard errors.
     """
     task = CARD.build(difficulty="easy")
     record = play(task, Elicitor.for_task(task), range(1000), split="test")
@@ -183,8 +186,9 @@ def test_customers_are_as_the_population_says_and_the_splits_share_no_shop() -> 
 
 
 def test_a_recommendation_without_a_question_earns_what_the_population_says_or_nothing() -> None:
-    """The best item by the shown types earns its mean worth over all customers,
-    any other one as much as it does.
+    """The best item by the shown types earns its mean worth over all customers.
+
+    Any other item earns as much as its own mean worth.
     """
     env: Any = gymnasium.make(CARD.id, split="test", difficulty="easy")
     task = env.unwrapped.task
@@ -227,8 +231,9 @@ def test_a_recommendation_without_a_question_earns_what_the_population_says_or_n
     ],
 )
 def test_words_that_are_no_action_pay_nothing(attack: str) -> None:
-    """They are played as the no-op action,
-    which asks about the first attribute and pays for it once.
+    """Such words are played as the no-op action.
+
+    It asks about the first attribute and pays for it once.
     """
     env: Any = gymnasium.make(CARD.id, view="text", difficulty="easy")
     env.reset(seed=1)

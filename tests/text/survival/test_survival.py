@@ -1,5 +1,6 @@
-"""Survival against its rules in plain Python,
-closures over what can be had, and floods over the worlds.
+"""Survival against its rules in plain Python.
+
+Tests also take closures over what can be had, and floods over the worlds.
 """
 
 from __future__ import annotations
@@ -402,8 +403,9 @@ def contexts(difficulty: int) -> dict[Split, Any]:
 
 
 def test_every_step_is_that_of_the_rules() -> None:
-    """The reference player, disturbed by random actions,
-    comes through the tree, fights, sleeps and dies.
+    """The reference player, disturbed by random actions, goes through all of the rules.
+
+    It comes through the tree, fights, sleeps and dies.
 
     It plays usual worlds and permuted ones; the rules are a part of the context, so one environment
     plays both.

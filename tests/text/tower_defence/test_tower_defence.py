@@ -1,5 +1,6 @@
-"""TowerDefence against its rules in plain Python,
-maps against their promises, words and pictures against the state.
+"""TowerDefence against its rules in plain Python.
+
+Maps are compared with their promises, words and pictures with the state.
 """
 
 from __future__ import annotations
@@ -322,8 +323,9 @@ STEPS = 140
 
 
 def sound(kind: int) -> list[int]:
-    """Return orders of a player who holds out for long:
-    hero, reinforcements, upgrades, a tower of a kind, archers.
+    """Return orders of a player who holds out for long.
+
+    They are: hero, reinforcements, upgrades, a tower of a kind, archers.
     """
     return [43, 45, 28, 4 + 8 * (kind % 3), 29, 5, 3, 0]
 
@@ -348,9 +350,7 @@ def compiled() -> tuple[Any, Any, Any]:
 
 
 def test_every_step_is_that_of_the_rules() -> None:
-    """Random orders, legal and illegal, those of a builder,
-    and those of a sound player who errs.
-    """
+    """Orders are random, legal and illegal, or those of a builder or of a sound player who errs."""
     _, draw, run = compiled()
     params = jax.tree.map(
         np.asarray, draw(jax.random.split(jax.random.key(3), EPISODES), Split.TEST)
@@ -411,8 +411,9 @@ def test_every_step_is_that_of_the_rules() -> None:
 
 
 def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
-    """The environment ends, pays and refuses as the rules do,
-    for random play and for the reference player.
+    """The environment ends, pays and refuses as the rules do.
+
+    Random play and the reference player are both tried.
 
     Random play meets the enemies of the hardest tier. How they grow is a part of the context, so
     one environment plays both.

@@ -76,8 +76,9 @@ def index(task: Wordle, word: str) -> int:
 
 
 def marks_by_the_rules(guess: str, hidden: str) -> str:
-    """Greens first and out of the pool;
-    then yellows from the left while the pool has the letter.
+    """Return the marks: greens first, which leave the pool.
+
+    Then letters are yellow from the left while the pool has the letter.
     """
     pool = Counter(h for g, h in zip(guess, hidden, strict=True) if g != h)
     marks = ""
@@ -98,8 +99,9 @@ def in_letters(code: Any) -> str:
 
 @partial(jax.jit, static_argnums=0)
 def boards(task: Wordle, hidden: jax.Array, guesses: jax.Array) -> State:
-    """All boards of games with given words: guesses ``(n, turns)``; fields ``(n, turns + 1,
-    ...)``.
+    """Return all boards of games with given words.
+
+    Guesses are ``(n, turns)``; fields of the boards are ``(n, turns + 1, ...)``.
     """
 
     def game(hidden: jax.Array, guesses: jax.Array) -> State:
@@ -193,9 +195,7 @@ def test_codes_round_trip() -> None:
 
 
 def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -> None:
-    """Words consistent with the knowledge are exactly the words
-    that would have marked all guesses alike.
-    """
+    """Words consistent with the knowledge are those that would have marked all guesses alike."""
     rng = np.random.default_rng(1)
     games = 600
     hidden = rng.integers(len(task.words), size=games)
@@ -240,8 +240,9 @@ def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -
 
 
 def test_action_features_prefer_consistent_words_linearly(task: Wordle) -> None:
-    """The best product of features and observation is reached
-    by a consistent word, wherever two copies suffice.
+    """A consistent word reaches the best product of features and observation.
+
+    That holds wherever two copies suffice.
     """
     rng = np.random.default_rng(2)
     hidden = rng.integers(len(task.words), size=300)
@@ -466,8 +467,9 @@ def test_the_same_game_in_words(task: Wordle) -> None:
 
 
 def test_the_hidden_word_shows_nowhere_before_the_end(task: Wordle) -> None:
-    """Two hidden words that mark the guesses alike look alike:
-    state, observation, info, text and picture.
+    """Two hidden words that mark the guesses alike look alike.
+
+    They are compared in state, observation, info, text and picture.
     """
     rng = np.random.default_rng(6)
     words, first_hidden, second_hidden = (

@@ -195,8 +195,9 @@ def _split_bill(a: Ask) -> Plan:
     reasons=("no_such_event",),
 )  # fmt: skip
 def split_bill(s: Scene) -> Tables:
-    """There is one more open outgoing request to each guest,
-    of the amount divided by the number of guests and one.
+    """There is one more open outgoing request to each guest.
+
+    It asks for the amount divided by the number of guests and one.
     """
     event = _event(s)
     guests = s.pick("contacts", s.dice.between(2, 4))
@@ -226,8 +227,9 @@ def _settle_debts(a: Ask) -> Plan:
     reasons=(*UNCLEAR, *FUNDS),
 )  # fmt: skip
 def settle_debts(s: Scene) -> Tables:
-    """All open incoming requests of the contact are paid;
-    none is if the balance does not cover all.
+    """All open incoming requests of the contact are paid.
+
+    None is paid if the balance does not cover all.
     """
     who = s.namesake()
     first = _plant_request(s, who, "incoming")
