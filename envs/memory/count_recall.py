@@ -39,7 +39,7 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, no_answers
+from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty_tally
 
 COPIES = 13
 """Cards of each symbol in the deck."""
@@ -112,7 +112,7 @@ class CountRecall(SymbolTask[State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Deal the first card, and ask."""
         counts = jnp.zeros(self.symbols, jnp.int32)
-        return self._deal(counts, no_answers(), key)
+        return self._deal(counts, empty_tally(), key)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer, deal the next card, and ask again; a used-up deck stays as it is."""

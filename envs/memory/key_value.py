@@ -41,7 +41,7 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, no_answers
+from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty_tally
 
 KEYS = ("A", "B", "C", "D", "E", "F", "G", "H")
 VALUES = COLOURS[:4]
@@ -106,7 +106,9 @@ class KeyValue(SymbolTask[State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show the first instruction to an empty store."""
-        return State(jnp.full(self.keys, NOTHING, jnp.int32), *self._instruction(key), no_answers())
+        return State(
+            jnp.full(self.keys, NOTHING, jnp.int32), *self._instruction(key), empty_tally()
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer, carry out the instruction, and show the next one."""

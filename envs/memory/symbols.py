@@ -56,7 +56,7 @@ class Tally(NamedTuple):
     wrong: Any
 
 
-def no_answers() -> Tally:
+def empty_tally() -> Tally:
     """Return the tally before the first answer."""
     return Tally(jnp.int32(0), jnp.int32(0))
 
@@ -227,7 +227,7 @@ def pop(register: jax.Array) -> jax.Array:
     return (register >> 2) | (carry << 30)
 
 
-def look(register: jax.Array, age: int) -> jax.Array:
+def symbol_at(register: jax.Array, age: int) -> jax.Array:
     """Return the symbol that was pushed ``age`` pushes before the newest, int32."""
     return ((register[age // PER_NUMBER] >> np.uint32(2 * (age % PER_NUMBER))) & 3).astype(
         jnp.int32

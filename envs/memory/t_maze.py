@@ -75,8 +75,8 @@ from ..shared.named_actions import NamedActions
 
 ACTIONS = ("forward", "left", "right")
 FORWARD, LEFT, RIGHT = range(3)
-LONGEST = 1000
-"""No corridor is longer."""
+MAX_LENGTH = 1000
+"""Steps of the longest corridor that a difficulty may have."""
 
 FLOOR, WALL, SIGN, WALKER = (245, 245, 240), (70, 70, 78), (0, 114, 178), (213, 94, 0)
 
@@ -148,10 +148,11 @@ class TMaze(NamedActions, Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         number = 10.0 if difficulty is None else difficulty
         size = abs(number)
-        if not (1 <= size <= LONGEST + 0.5 and size % 0.5 == 0):
+        if not (1 <= size <= MAX_LENGTH + 0.5 and size % 0.5 == 0):
             raise ValueError(
-                f"A difficulty of {card.id} is the longest corridor, 1 to {LONGEST}, negative for "
-                f"retention, with a half more for corridors all of that length; got {difficulty!r}."
+                f"A difficulty of {card.id} is the longest corridor, 1 to {MAX_LENGTH}, negative "
+                f"for retention, with a half more for corridors all of that length; "
+                f"got {difficulty!r}."
             )
         self.rewriting, self.longest, self.fixed = number > 0, int(size), size % 1 != 0
         turns = expected_turns(self.longest, card.horizon, fixed=self.fixed)

@@ -19,7 +19,7 @@ import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import load
-from rlbench_suite.envs.memory.colour_cubes import AROUND, Wanderer, max_cubes
+from rlbench_suite.envs.memory.colour_cubes import CIRCLE_MOVES, Wanderer, max_cubes
 
 pytestmark = pytest.mark.of_variants
 
@@ -146,7 +146,7 @@ def test_the_way_around_the_floor_passes_all_cells_but_one() -> None:
     cell, passed = (0, 0), []
     while cell not in passed:
         passed.append(cell)
-        cell = tuple(np.add(cell, STEPS[AROUND[cell]]).tolist())
+        cell = tuple(np.add(cell, STEPS[CIRCLE_MOVES[cell]]).tolist())
     assert cell == (0, 0)
     assert len(passed) == 24
 
@@ -161,9 +161,15 @@ def test_values_of_players_without_a_memory_are_what_they_earn(count: int) -> No
     seeing, blind = np.zeros((25, 25, 5)), np.zeros((25, 5))
     for agent, cube in itertools.product(np.ndindex(5, 5), repeat=2):
         south, east = np.subtract(cube, agent)
-        action = (1 if south > 0 else 0) if south else (3 if east > 0 else 2) if east else 4
+        action = 4
+        if south:
+            action = 1 if south > 0 else 0
+        elif east:
+            action = 3 if east > 0 else 2
         seeing[agent[0] * 5 + agent[1], cube[0] * 5 + cube[1], action] = 1
-        blind[agent[0] * 5 + agent[1], [AROUND[agent], 4]] = (0.4, 0.6) if count == 1 else (0, 1)
+        blind[agent[0] * 5 + agent[1], [CIRCLE_MOVES[agent], 4]] = (
+            (0.4, 0.6) if count == 1 else (0, 1)
+        )
     with np.errstate(divide="ignore"):
         exact = float(value((np.log(blind), np.log(seeing)), 0.1 if count > 1 else 0.0))
     total = play(task, Wanderer.for_task(task), range(1000)).total

@@ -39,15 +39,15 @@ def test_no_player_misses_less_than_the_optimum(pairs: int) -> None:
     layouts = tuple(set(itertools.permutations([number // 2 for number in range(2 * pairs)])))
 
     @cache
-    def best(
+    def min_turns_after(
         layouts: tuple[tuple[int, ...], ...], revealed: frozenset[int], paired: frozenset[int]
     ) -> float:
         free = [number for number in range(2 * pairs) if number not in paired]
         if not free:
             return 0.0
-        return min(after_one(layouts, revealed, paired, first) for first in free)
+        return min(turns_after_first_card(layouts, revealed, paired, first) for first in free)
 
-    def after_one(
+    def turns_after_first_card(
         layouts: Any, revealed: frozenset[int], paired: frozenset[int], first: int
     ) -> float:
         total = 0.0
@@ -59,11 +59,14 @@ def test_no_player_misses_less_than_the_optimum(pairs: int) -> None:
             total += (
                 len(left)
                 / len(layouts)
-                * min(after_two(left, revealed | {first}, paired, first, n) for n in free)
+                * min(
+                    turns_after_second_card(left, revealed | {first}, paired, first, n)
+                    for n in free
+                )
             )
         return total
 
-    def after_two(
+    def turns_after_second_card(
         layouts: Any, revealed: frozenset[int], paired: frozenset[int], first: int, second: int
     ) -> float:
         total = 0.0
@@ -73,11 +76,15 @@ def test_no_player_misses_less_than_the_optimum(pairs: int) -> None:
             now = paired | {first, second} if pair else paired
             if pair or second not in revealed or len(revealed) < 2 * pairs:
                 repeats = not pair and left == layouts and second in revealed and first in revealed
-                value = math.inf if repeats else (not pair) + best(left, revealed | {second}, now)
+                value = (
+                    math.inf
+                    if repeats
+                    else (not pair) + min_turns_after(left, revealed | {second}, now)
+                )
                 total += len(left) / len(layouts) * value
         return total
 
-    assert best(layouts, frozenset(), frozenset()) == pytest.approx(
+    assert min_turns_after(layouts, frozenset(), frozenset()) == pytest.approx(
         min_misses(2 * pairs, 0), abs=1e-12
     )
 

@@ -118,7 +118,7 @@ def memoryless_return(
     )
 
 
-def deterministic(
+def deterministic_policies(
     lengths: tuple[int, ...], rewriting: bool
 ) -> Iterator[dict[tuple[int, Fraction], np.ndarray]]:
     """Every map from observations to actions."""
@@ -173,7 +173,7 @@ def test_no_memoryless_policy_beats_the_ceiling(
     ceiling = float(renewals(lengths, steps)) / 2
     returns = [
         memoryless_return(policy, lengths, rewriting, steps)
-        for policy in deterministic(lengths, rewriting)
+        for policy in deterministic_policies(lengths, rewriting)
     ]
     assert len(returns) == 3 ** len(sights(lengths, rewriting)) >= 81
     assert max(returns) == pytest.approx(ceiling, abs=1e-12)
@@ -197,7 +197,7 @@ def test_punished_turns_would_pay_for_standing_still(rewriting: bool) -> None:
         tuple(int(chances.argmax()) for chances in policy.values()): memoryless_return(
             policy, (2,), rewriting, 9, -1.0
         )
-        for policy in deterministic((2,), rewriting)
+        for policy in deterministic_policies((2,), rewriting)
     }
     walking = [
         value
@@ -265,13 +265,9 @@ def test_the_walk_is_that_of_the_rules(tier: TMaze) -> None:
             if position == 0:
                 lengths.append(length)
                 ways.append(side)
-            action = (
-                int(rng.integers(3))
-                if rng.random() < 0.2
-                else FORWARD
-                if position < length
-                else LEFT
-            )
+            action = FORWARD if position < length else LEFT
+            if rng.random() < 0.2:
+                action = int(rng.integers(3))
             observation, reward, terminated, truncated, info = env.step(action)
             straight += position < length and action == FORWARD
             if position < length:

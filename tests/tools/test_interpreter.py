@@ -66,7 +66,7 @@ RESULTS: dict[int, Any] = {
 }
 
 
-def ran(program: np.ndarray, numbers: list[int]) -> tuple[list[int], int]:
+def run_by_account(program: np.ndarray, numbers: list[int]) -> tuple[list[int], int]:
     """Run a program by an account of the language in Python; return output and fault."""
     variables, memory, output, unread, line = [0] * 8, [0] * 16, [], [*numbers], 0
     for step in range(1, machine.STEPS + 1):
@@ -120,7 +120,7 @@ def test_the_machine_does_what_the_account_does() -> None:
     end = jax.jit(jax.vmap(machine.run))(programs, inputs, lengths)
     faults = set()
     for number, program in enumerate(programs):
-        output, fault = ran(program, inputs[number][: lengths[number]].tolist())
+        output, fault = run_by_account(program, inputs[number][: lengths[number]].tolist())
         faults.add(int(fault))
         assert (end.output[number][: end.written[number]].tolist(), int(end.fault[number])) == (
             output,

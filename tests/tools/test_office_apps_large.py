@@ -66,7 +66,7 @@ def end_of(start: Any, calls: Calls) -> Any:
     return world
 
 
-def plain(world: Any, start: Any) -> Any:
+def comparable_world(world: Any, start: Any) -> Any:
     """Return a world to compare in another way than the judge does.
 
     Old rows go by id, and new ones are sorted by their words.
@@ -111,7 +111,9 @@ def test_the_oracle_reaches_the_wanted_world_of_every_template_with_every_obstac
     for name, some in instances().items():
         for planted in some:
             end = end_of(planted.start, [*planted.solution])
-            assert plain(end, planted.start) == plain(planted.goal, planted.start), name
+            assert comparable_world(end, planted.start) == comparable_world(
+                planted.goal, planted.start
+            ), name
             assert distance(end, planted.goal, planted.start) == 0
             assert planted.solution[-1] == planted.ending, (name, planted.reason)
             assert len(planted.solution) <= 15
@@ -171,7 +173,9 @@ def test_any_other_change_misses_the_goal() -> None:
                 if api.changes:
                     more = [(api.name, arguments_of(dice, planted, api))]
                     end = end_of(planted.goal, more)
-                    spoilt = plain(end, planted.start) != plain(planted.goal, planted.start)
+                    spoilt = comparable_world(end, planted.start) != comparable_world(
+                        planted.goal, planted.start
+                    )
                     assert (distance(end, planted.goal, planted.start) > 0) == spoilt, (name, more)
                     changed[api.name] += spoilt
     assert min(changed.values()) > 0, changed
@@ -490,7 +494,6 @@ def test_text_and_actions_say_the_same() -> None:
         assert reward == 1
 
 
-REMARK = re.compile(r"; remark: .*(\n(Result of assistant_wait|notice|Instruction: Call).*)*")
 ORDER = re.compile(r"call (\w+\(\w+=\w+\))", re.IGNORECASE)
 
 

@@ -406,7 +406,7 @@ def mutants(query: str) -> set[str]:
 
 
 @cache
-def crowded(theme: int, group: int) -> list[sqlite3.Connection]:
+def crowded_databases(theme: int, group: int) -> list[sqlite3.Connection]:
     """Return databases of the schema full of values near a group's constants.
 
     Names and sizes are unique.
@@ -435,9 +435,9 @@ def crowded(theme: int, group: int) -> list[sqlite3.Connection]:
     return bases
 
 
-def differs(exercise: Any, mutant: str) -> bool:
+def has_other_rows(exercise: Any, mutant: str) -> bool:
     """Return whether a mutant gives other rows than the query on some crowded database."""
-    for base in crowded(exercise.theme, exercise.seeds[0] // GROUP):
+    for base in crowded_databases(exercise.theme, exercise.seeds[0] // GROUP):
         expected = tuple(base.execute(exercise.query))
         try:
             rows = tuple(base.execute(mutant))
@@ -460,7 +460,7 @@ def test_nearly_right_queries_are_wrong() -> None:
         exercise = instance(1 + number % 3, number // 3 % 2, number)
         (name,) = [t.question for t in TEMPLATES if fits(t.question, exercise.question)]
         for mutant in sorted(mutants(exercise.query)):
-            if differs(exercise, mutant):
+            if has_other_rows(exercise, mutant):
                 counts[name] += 1
                 refused[name] += not sql.judge(exercise, mutant)
     assert len(counts) == len(TEMPLATES)

@@ -117,6 +117,11 @@ def _reverse_bytes(word: jax.Array) -> jax.Array:
     return swapped << 16 | swapped >> 16
 
 
+def _word_of(flags: np.ndarray) -> int:
+    """Return the word whose bits are 32 flags."""
+    return sum(1 << int(bit) for bit in np.flatnonzero(flags))
+
+
 class Shift(NamedTuple):
     """Shifts of whole sets by ranks and files, one for each entry along the last axis.
 
@@ -136,10 +141,7 @@ class Shift(NamedTuple):
         """Make the shifts by the given ranks and files."""
         rank, file = np.divmod(np.arange(64), 8)
         inside = [((rank - up) | (file - right)) & ~7 == 0 for up, right in steps]
-        words = [
-            [sum(1 << int(bit) for bit in np.flatnonzero(half)) for half in np.split(on, 2)]
-            for on in inside
-        ]
+        words = [[_word_of(half) for half in np.split(on, 2)] for on in inside]
         turns = np.array([(8 * up + right) % 64 for up, right in steps])
         low, high = np.array(words, np.uint32).T
         return cls(turns >= 32, (turns % 32).astype(np.uint32), low, high)

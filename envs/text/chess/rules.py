@@ -86,7 +86,7 @@ _ONE_STEP = full_where(np.arange(MAX_SLIDE)[:, None] == 0)
 _NEARER = full_where(np.arange(MAX_SLIDE)[:, None, None] < np.arange(MAX_SLIDE)[:, None])
 
 
-def _only(steps: int, *directions: int) -> Bits:
+def _mark_steps(steps: int, *directions: int) -> Bits:
     """Mark moves by some squares in some directions, ``(7, 8)``."""
     return full_where(
         (np.arange(1, MAX_SLIDE + 1)[:, None] == steps) & np.isin(np.arange(8), directions)
@@ -98,9 +98,9 @@ def _toward(*directions: int) -> Bits:
     return full_where(np.isin(np.arange(8), directions))
 
 
-_PUSH = _only(1, NORTH)
-_CAPTURE = _only(1, NORTH_EAST, NORTH_WEST)
-_DOUBLE = _only(2, NORTH)
+_PUSH = _mark_steps(1, NORTH)
+_CAPTURE = _mark_steps(1, NORTH_EAST, NORTH_WEST)
+_DOUBLE = _mark_steps(2, NORTH)
 _FROM_PAWNS = _toward(NORTH_EAST, NORTH_WEST)
 _BY_FOE_PAWNS = _toward(SOUTH_EAST, SOUTH_WEST)
 
@@ -255,8 +255,8 @@ def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
         _takes(views.at(2 + i), foe_sliders, taker, contact & ~victim)
         for i, taker in enumerate(takers)
     ]
-    passing = (captures_in_passing[0] & _only(1, NORTH_EAST)) | (
-        captures_in_passing[1] & _only(1, NORTH_WEST)
+    passing = (captures_in_passing[0] & _mark_steps(1, NORTH_EAST)) | (
+        captures_in_passing[1] & _mark_steps(1, NORTH_WEST)
     )
     by_pawns = store_sets(
         (own_pieces & pawns & clear_moves & (pushes | (occupied & _CAPTURE))) | passing
@@ -268,7 +268,7 @@ def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
     long = (position.castling & OWN_LONG != 0) & ~(
         (everyone & _LONG_FREE) | (danger & _LONG_SAFE)
     ).any()
-    castles = (king.where(short) & _only(2, EAST)) | (king.where(long) & _only(2, WEST))
+    castles = (king.where(short) & _mark_steps(2, EAST)) | (king.where(long) & _mark_steps(2, WEST))
     moves = store_sets((own_sliders & clear_moves) | by_pawns | steps | castles)
     jumps = own_pieces & knights & ~pinned_pieces & ends.at(slice(56, 64))
     promotions = by_pawns.at((0, np.array(PUSHES * 3, np.int32))) & _SEVENTH_RANK

@@ -97,9 +97,9 @@ class BayesOptimal(eqx.Module):
         now = joint(task, state, params)
         cost = (COST[task.kinds] / 100).astype(task.dtype)
         gain = (
-            self._exact(memory, state)
+            self._exact_values(memory, state)
             if task.findings <= MAX_EXACT_FINDINGS
-            else self._ahead(now, open_, params, cost)
+            else self._lookahead_values(now, open_, params, cost)
         )
         gain = jnp.where(open_, gain - cost * now.sum(), -1.0)
         conclude = task.findings + jnp.argmax(now)
@@ -107,7 +107,7 @@ class BayesOptimal(eqx.Module):
             jnp.int32
         ), memory
 
-    def _exact(self, memory: jax.Array, state: State) -> jax.Array:
+    def _exact_values(self, memory: jax.Array, state: State) -> jax.Array:
         """Return U summed over both answers to each finding, ``(F,)``.
 
         The value means nothing for known findings.
@@ -121,7 +121,7 @@ class BayesOptimal(eqx.Module):
         ahead = jnp.where(is_known, 0, weights)
         return memory[here + ahead] + memory[here + 2 * ahead]
 
-    def _ahead(
+    def _lookahead_values(
         self, now: jax.Array, open_: jax.Array, params: Params, cost: np.ndarray
     ) -> jax.Array:
         """Return the sums with another value in place of U, ``(F,)``.

@@ -381,7 +381,8 @@ class Diagnosis(Task[Params, State]):
                 chance = PERCENT[self.kinds[finding], int(params.levels[disease, finding])] / 100
                 is_known = int(state.asked_findings) >> finding & 1
                 present = int(state.present) >> finding & 1
-                tone = (PRESENT if present else ABSENT) if is_known else OPEN
+                answer_tone = PRESENT if present else ABSENT
+                tone = answer_tone if is_known else OPEN
                 fill = tuple(round(p + (t - p) * chance) for p, t in zip(PAPER, tone, strict=True))
                 x = left + finding * across
                 pen.rectangle((x, y + 2, x + across - 3, y + down - 2), fill=fill)

@@ -104,7 +104,7 @@ def fictional_knowledge(
     They are the first of each list in the order of their hashes with the number ``names``.
     """
 
-    def first(pool: list[str], count: int) -> tuple[str, ...]:
+    def pick_names(pool: list[str], count: int) -> tuple[str, ...]:
         return tuple(
             sorted(pool, key=lambda name: hashlib.sha256(f"{names} {name}".encode()).digest())[
                 :count
@@ -112,8 +112,8 @@ def fictional_knowledge(
         )
 
     return Knowledge(
-        first([a + b for a in fiction.first for b in fiction.second], things),
-        first(list(fiction.properties), properties),
+        pick_names([a + b for a in fiction.first for b in fiction.second], things),
+        pick_names(list(fiction.properties), properties),
     )
 
 
@@ -122,14 +122,12 @@ def question(statement: str) -> str:
     verb, predicate = statement.split(" ", 1)
     if verb in ("is", "can"):
         return f"{verb.capitalize()} it {predicate}?"
-    plain = (
-        "have"
-        if verb == "has"
-        else verb[:-3] + "y"
-        if verb.endswith("ies")
-        else verb.removesuffix("s")
-    )
-    return f"Does it {plain} {predicate}?"
+    infinitive = verb.removesuffix("s")
+    if verb.endswith("ies"):
+        infinitive = verb[:-3] + "y"
+    if verb == "has":
+        infinitive = "have"
+    return f"Does it {infinitive} {predicate}?"
 
 
 def guess(name: str) -> str:
@@ -166,7 +164,7 @@ def understand(text: str, knowledge: Knowledge, candidates: Collection[int] | No
         ValueError: the text is no question of the grammar; the message gives one that is, the
             nearest if any is near.
     """
-    words = _plain(text)
+    words = _plain_words(text)
     if match := re.fullmatch(r"(?:i guess|guess|my guess is)(?: it is)? (.+)", words):
         words = f"is it {match[1]}"
     numbers = _by_plain_words(knowledge)
@@ -189,10 +187,10 @@ def understand(text: str, knowledge: Knowledge, candidates: Collection[int] | No
 
 @cache
 def _by_plain_words(knowledge: Knowledge) -> dict[str, int]:
-    return {_plain(words): number for number, words in enumerate(spell_actions(knowledge))}
+    return {_plain_words(words): number for number, words in enumerate(spell_actions(knowledge))}
 
 
-def _plain(text: str) -> str:
+def _plain_words(text: str) -> str:
     """Reduce to lower case and single spaces, without punctuation and articles."""
     return " ".join(
         word for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in ("a", "an", "the")

@@ -129,13 +129,13 @@ class OneTable(eqx.Module):
         ask, child = (jnp.asarray(table) for table in decision_trees(self.task))
         state = view.state
 
-        def down(_: int, node: jax.Array) -> jax.Array:
+        def descend(_: int, node: jax.Array) -> jax.Array:
             bit = np.uint32(1) << jnp.maximum(ask[node], 0).astype(jnp.uint32)
             answered = (ask[node] >= 0) & (state.asked_properties & bit != 0)
             return jnp.where(answered, child[node, (state.yes & bit != 0).astype(jnp.int32)], node)
 
         root = (view.params.candidates == self.task.candidates(Split.TEST)).all().astype(jnp.int32)
-        node = jax.lax.fori_loop(0, self.task.properties, down, root)
+        node = jax.lax.fori_loop(0, self.task.properties, descend, root)
         # If only one thing is left, no question of the tree adds information.
         guess = (ask[node] < 0) | (count(state.possible) == 1)
         return jnp.where(guess, first_possible(self.task, state), ask[node]), memory
@@ -199,12 +199,12 @@ class QuestionsInOrder(eqx.Module):
 
 
 @cache
-def fewest(size: int) -> int:
+def min_turns(size: int) -> int:
     """Return F of ``size`` things if every conceivable question may be asked.
 
     No table needs fewer turns.
     """
-    halves = (size + fewest(half) + fewest(size - half) for half in range(1, size // 2 + 1))
+    halves = (size + min_turns(half) + min_turns(size - half) for half in range(1, size // 2 + 1))
     return min(size * (size + 1) // 2, *halves) if size > 1 else 1
 
 
@@ -230,7 +230,9 @@ class Solver:
             ((things & having).bit_count(), number) for number, having in enumerate(self.properties)
         ]
         bounds = sorted(
-            (size + fewest(k) + fewest(size - k), number) for k, number in counts if 0 < k < size
+            (size + min_turns(k) + min_turns(size - k), number)
+            for k, number in counts
+            if 0 < k < size
         )
         for bound, number in bounds:
             if bound >= best:

@@ -618,7 +618,8 @@ class TwentyQuestions(Task[Params, State]):
         for a in range(self.properties):
             is_asked = int(state.asked_properties) >> a & 1
             yes = int(state.yes) >> a & 1
-            colour = (YES if yes else NO) if is_asked else OPEN
+            answer_colour = YES if yes else NO
+            colour = answer_colour if is_asked else OPEN
             x = slice(left + a * across, left + (a + 1) * across - 2)
             picture[4 : top - 4, x] = colour if is_asked else (225, 225, 225)
             for i in np.flatnonzero(holds[a]):

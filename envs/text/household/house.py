@@ -1,6 +1,6 @@
 """A house of five rooms with places and things: its state, and what a goal in it means.
 
-The tasks ``Household-v0`` and ``TextNav-v0`` are played in it (``household.py``).
+The tasks ``Household-v0`` and ``TextNav-v0`` are played in it (``task.py``).
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def pack(flags: jax.Array) -> jax.Array:
     )
 
 
-def within_reach(state: State) -> jax.Array:
+def reachable_places(state: State) -> jax.Array:
     """Return the places of the room whose contents are seen: surfaces and open containers."""
     return jnp.asarray(IN_ROOM)[state.room] & (SURFACES | state.opened)
 

@@ -44,8 +44,8 @@ from .house import (
     finished_things,
     has,
     members,
+    reachable_places,
     treated_things,
-    within_reach,
 )
 
 NUMBER_OF = {
@@ -69,7 +69,7 @@ def reach(place: jax.Array, action: jax.Array, state: State, params: Params) -> 
     room = jnp.asarray(ROOM_OF)[place]
     opens = FIRST_ACTION["open"] + jnp.asarray(NUMBER_OF["open"])[place]
     closer = jnp.where(room == state.room, opens, go(room, state, params))
-    return jnp.where(has(within_reach(state), place), action, closer)
+    return jnp.where(has(reachable_places(state), place), action, closer)
 
 
 def explore(state: State, params: Params) -> jax.Array:
@@ -126,7 +126,7 @@ class Planner(eqx.Module):
         ready = members(treated_things(state, params), N)
         nearest = jnp.argmin(jnp.where(located, 2 * distance - ready, 4 * R)).astype(jnp.int32)
         new = self.explore(state, params)
-        put_down = FIRST_ACTION["put"] + jnp.argmax(members(within_reach(state), P)).astype(
+        put_down = FIRST_ACTION["put"] + jnp.argmax(members(reachable_places(state), P)).astype(
             jnp.int32
         )
 

@@ -109,7 +109,7 @@ from .house import (
     members,
     pack,
     progress,
-    within_reach,
+    reachable_places,
 )
 
 PAPER = (250, 250, 247)
@@ -218,7 +218,7 @@ class Household(Task[Params, State]):
 
     def _look(self, state: State) -> State:
         """Return the state in which all that is in sight has been seen."""
-        open_ = within_reach(state)
+        open_ = reachable_places(state)
         visible = (state.places == HAND) | has(open_, state.places)
         return state._replace(
             last_seen=jnp.where(visible, state.places, state.last_seen),
@@ -271,7 +271,7 @@ class Household(Task[Params, State]):
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark the admissible commands, bool ``(59,)``."""
         here = jnp.asarray(IN_ROOM)[state.room]
-        reach = within_reach(state)
+        reach = reachable_places(state)
         hand = pack(state.places == HAND)
         empty = hand == 0
         visible = has(reach, state.places)

@@ -131,7 +131,9 @@ class Elicitor(eqx.Module):
         now = items @ (weight @ mean)
         exact = task.attributes <= MAX_EXACT_ATTRIBUTES
         gain = (
-            self._exact(memory, state) if exact else self._ahead(weight, mean, items, open_, params)
+            self._exact_values(memory, state)
+            if exact
+            else self._lookahead_values(weight, mean, items, open_, params)
         )
         gain = jnp.where(open_, gain - COST / 100 * weight.sum(), -jnp.inf)
         recommend = task.attributes + jnp.argmax(now)
@@ -139,7 +141,7 @@ class Elicitor(eqx.Module):
             jnp.int32
         ), memory
 
-    def _exact(self, memory: jax.Array, state: State) -> jax.Array:
+    def _exact_values(self, memory: jax.Array, state: State) -> jax.Array:
         """Return U summed over the answers to each question, ``(A,)``.
 
         The value means nothing for questions that were asked.
@@ -151,7 +153,7 @@ class Elicitor(eqx.Module):
         ahead = jnp.where(answers == NONE, weights, 0)
         return memory[here + ahead] + memory[here + 2 * ahead] + memory[here + 3 * ahead]
 
-    def _ahead(
+    def _lookahead_values(
         self, weight: jax.Array, mean: jax.Array, items: jax.Array, open_: jax.Array, params: Params
     ) -> jax.Array:
         """Return the sums with another value in place of U, ``(A,)``.

@@ -101,7 +101,7 @@ class Newcomer(eqx.Module):
         free = (visible[GRASS] | visible[SAND] | visible[PATH]) & ~union(looks)
         beside = grown(single(START))
 
-        def missing(achievement: int) -> jax.Array:
+        def is_missing(achievement: int) -> jax.Array:
             return state.unlocked >> achievement & 1 == 0
 
         jobs = [
@@ -109,7 +109,7 @@ class Newcomer(eqx.Module):
             Job(state.drink <= HUNGRY, visible[WATER], DO),
             Job(state.food <= HUNGRY, cows, DO),
             Job((state.energy <= TIRED) & ~(enemies != 0).any(), free, SLEEP, True),
-            Job(missing(FIRST_PLACED) & (number_of(state.items, ROCK) > 0), free, PLACE_STONE),
+            Job(is_missing(FIRST_PLACED) & (number_of(state.items, ROCK) > 0), free, PLACE_STONE),
         ]
         near_table = (box(single(START)) & visible[TABLE] != 0).any()
         for tool in TABLE_TOOLS:
@@ -118,7 +118,9 @@ class Newcomer(eqx.Module):
                 Job(can & near_table, free, MAKE + tool, True),
                 Job(can & (number_of(state.items, WOOD) > TABLE_COST + 1), free, PLACE_TABLE),
             ]
-        useful = jnp.where(missing(DRINK), visible[WATER], 0) | jnp.where(missing(EAT_COW), cows, 0)
+        useful = jnp.where(is_missing(DRINK), visible[WATER], 0) | jnp.where(
+            is_missing(EAT_COW), cows, 0
+        )
         for source, item in enumerate(USUAL_CONTENTS):
             usable = (pickaxe(state.tools) >= USUAL_LEVELS[source]) & (
                 number_of(state.items, item) < MAX_STOCK

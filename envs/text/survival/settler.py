@@ -167,7 +167,7 @@ class Settler(eqx.Module):
         drink = state.drink
         energy = state.energy
 
-        def missing(achievement: int) -> Any:
+        def is_missing(achievement: int) -> Any:
             return state.unlocked >> achievement & 1 == 0
 
         def bodies(kind: int, within: int = 64) -> jax.Array:
@@ -222,14 +222,16 @@ class Settler(eqx.Module):
             Job(any_of(bodies(SKELETON, 1)), bodies(SKELETON, 1), DO),
             Job((drink <= HUNGRY) & any_of(quenches), quenches, DO),
             Job((food <= HUNGRY) & any_of(feeds), feeds, DO),
-            Job(safe & ((energy <= TIRED) | missing(WAKE_UP) & (energy < 9)), free, SLEEP, True),
-            Job(any_of(ripe) & missing(EAT_PLANT), ripe, DO),
-            Job(any_of(cows) & missing(EAT_COW), cows, DO),
-            Job(any_of(zombies) & missing(DEFEAT_ZOMBIE) & (state.health >= FIT), zombies, DO),
+            Job(safe & ((energy <= TIRED) | is_missing(WAKE_UP) & (energy < 9)), free, SLEEP, True),
+            Job(any_of(ripe) & is_missing(EAT_PLANT), ripe, DO),
+            Job(any_of(cows) & is_missing(EAT_COW), cows, DO),
+            Job(any_of(zombies) & is_missing(DEFEAT_ZOMBIE) & (state.health >= FIT), zombies, DO),
             Job(
-                any_of(skeletons) & missing(DEFEAT_SKELETON) & (state.health >= FIT), skeletons, DO
+                any_of(skeletons) & is_missing(DEFEAT_SKELETON) & (state.health >= FIT),
+                skeletons,
+                DO,
             ),
-            Job(missing(6), water, DO),
+            Job(is_missing(6), water, DO),
         ]
 
         def build(
@@ -255,15 +257,15 @@ class Settler(eqx.Module):
 
         planted = reduce(or_, (plant != NOWHERE for plant in state.plants))
         build(
-            missing(EAT_PLANT) & ~planted,
+            is_missing(EAT_PLANT) & ~planted,
             jnp.uint32(pack_items(sapling=1)),
             at(GRASS) & free,
             PLACE_SAPLING,
         )
-        build(missing(FIRST_PLACED + 1), pieces(rules.table_item, TABLE_COST), free, PLACE_TABLE)
+        build(is_missing(FIRST_PLACED + 1), pieces(rules.table_item, TABLE_COST), free, PLACE_TABLE)
         for tool in (0, 3, 1, 4):
             build(
-                missing(FIRST_MADE + tool),
+                is_missing(FIRST_MADE + tool),
                 jnp.uint32(RECIPES[tool]),
                 by_table,
                 MAKE + tool,
@@ -271,19 +273,19 @@ class Settler(eqx.Module):
                 enters=True,
             )
             if tool == 3:
-                build(missing(FIRST_PLACED), jnp.uint32(pack_items(stone=1)), free, PLACE_STONE)
+                build(is_missing(FIRST_PLACED), jnp.uint32(pack_items(stone=1)), free, PLACE_STONE)
         cost = pieces(rules.furnace_item, FURNACE_COST)
         build(
-            missing(FIRST_PLACED + 2) & ~near_table & has(state.items, cost),
+            is_missing(FIRST_PLACED + 2) & ~near_table & has(state.items, cost),
             jnp.uint32(0),
             by_table,
             NOOP,
             enters=True,
         )
-        build(missing(FIRST_PLACED + 2), cost, free, PLACE_FURNACE)
+        build(is_missing(FIRST_PLACED + 2), cost, free, PLACE_FURNACE)
         for tool in (2, 5):
             build(
-                missing(FIRST_MADE + tool),
+                is_missing(FIRST_MADE + tool),
                 jnp.uint32(RECIPES[tool]),
                 by_both,
                 MAKE + tool,
@@ -291,10 +293,10 @@ class Settler(eqx.Module):
                 enters=True,
             )
         for item in range(len(SOURCES)):
-            jobs.append(Job(missing(item) & any_of(source[item]), source[item], DO))
+            jobs.append(Job(is_missing(item) & any_of(source[item]), source[item], DO))
         jobs += [
             Job((drink < 8) & any_of(quenches), quenches, DO),
             Job((food < 6) & any_of(feeds), feeds, DO),
-            Job(missing(DEFEAT_SKELETON), at(PATH) & free, NOOP),
+            Job(is_missing(DEFEAT_SKELETON), at(PATH) & free, NOOP),
         ]
         return jobs

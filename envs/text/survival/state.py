@@ -113,7 +113,7 @@ def distance(cell: Any, target: Any) -> Any:
     return abs((cell >> 5) - (target >> 5)) + abs((cell & 31) - (target & 31))
 
 
-def among(cell: Any, cells: tuple[Any, ...]) -> Any:
+def is_among(cell: Any, cells: tuple[Any, ...]) -> Any:
     """Return whether a cell is one of some cells."""
     return any_of(cell == member for member in cells)
 

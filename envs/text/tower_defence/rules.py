@@ -108,10 +108,13 @@ def pack(numbers: tuple[int, ...], width: int) -> np.uint32:
     return np.uint32(sum(number << width * i for i, number in enumerate(numbers)))
 
 
-def of_kind(numbers: tuple[int, ...], kind: Any, width: int = 8) -> Any:
-    """Return the number of a kind of enemy, int32, without a table: a word is shifted instead."""
-    word = pack(numbers, width)
-    return (word >> (width * kind).astype(jnp.uint32) & np.uint32(2**width - 1)).astype(jnp.int32)
+def of_kind(numbers: tuple[int, ...], kind: Any) -> Any:
+    """Return the number of a kind of enemy, int32, without a table.
+
+    A word of eight bits a kind is shifted instead.
+    """
+    word = pack(numbers, 8)
+    return (word >> (8 * kind).astype(jnp.uint32) & np.uint32(2**8 - 1)).astype(jnp.int32)
 
 
 def _damages(power: int, tower: int) -> tuple[int, ...]:
@@ -120,12 +123,12 @@ def _damages(power: int, tower: int) -> tuple[int, ...]:
     return tuple(0 if tower == CANNON and kind == BAT else hit for kind, hit in enumerate(hits))
 
 
-HIT = 5
+DAMAGE_BITS = 5
 """Bits of a damage."""
-AROUND = 31
+AREA_BIT = 31
 """Bit that says that a tower hits all in a cell."""
 DAMAGE = np.array(
-    [0, *(pack(_damages(power, tower), HIT) | np.uint32((tower == CANNON) << AROUND)
+    [0, *(pack(_damages(power, tower), DAMAGE_BITS) | np.uint32((tower == CANNON) << AREA_BIT)
           for tower in range(len(TOWERS)) for power in POWERS[tower])], np.uint32,
 )  # fmt: skip
 """Damage to each kind of enemy, packed, and whether a tower hits all in a cell.
@@ -391,7 +394,7 @@ def aim(marks: jax.Array, kind: jax.Array, reloads: jax.Array, armed: Armed) -> 
     return jnp.where((targets != 0) & (reloads == 0), jnp.uint32(1) << 31 - jax.lax.clz(targets), 0)
 
 
-def foremost(marks: jax.Array) -> jax.Array:
+def first_marks(marks: jax.Array) -> jax.Array:
     """Return the marks of the first enemy in each cell, 0 for the others, uint32 ``(16,)``."""
     before = jnp.uint32(0)
     first = []
@@ -405,12 +408,12 @@ def shoot(
     target: jax.Array, marks: jax.Array, kind: jax.Array, armed: Armed
 ) -> tuple[jax.Array, jax.Array]:
     """Return the damage to each enemy by towers, int32, and whether a mage hit it."""
-    first = computed_once(foremost)(marks)
-    shift = (HIT * kind).astype(jnp.uint32)
+    first = computed_once(first_marks)(marks)
+    shift = (DAMAGE_BITS * kind).astype(jnp.uint32)
     hurt = jnp.zeros_like(marks)
     for site in range(SITES):
-        hit = jnp.where(armed.damage[site] >> AROUND == 1, marks, first) & target[site]
-        hurt += jnp.where(hit != 0, armed.damage[site] >> shift & 2**HIT - 1, 0)
+        hit = jnp.where(armed.damage[site] >> AREA_BIT == 1, marks, first) & target[site]
+        hurt += jnp.where(hit != 0, armed.damage[site] >> shift & 2**DAMAGE_BITS - 1, 0)
     cold = union(jnp.where(armed.tower == MAGE, target, 0))
     return hurt.astype(jnp.int32), first & cold != 0
 

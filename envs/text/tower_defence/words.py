@@ -60,7 +60,10 @@ from .rules import (
 
 MARKS = "gwob"
 """Marks of enemies in words."""
-TILE, BAR = 30, 97
+TILE = 30
+"""Pixels of a cell's side."""
+BAR = 97
+"""Height of the words below the map in pixels."""
 SIZE = ROWS * TILE + BAR, COLUMNS * TILE
 """Height and width of the picture."""
 GRASS = (150, 190, 120)

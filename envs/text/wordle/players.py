@@ -58,7 +58,7 @@ class MaximumEntropy(eqx.Module):
             on_tree = (node != LEAF) & (guess[node] == board.guesses[row])
             step = jnp.where(on_tree, child[node, board.codes[row]], LEAF)
             node = jnp.where(row < board.tries, step, node)
-        possible = self.task.consistent(board.knowledge)
+        possible = self.task.consistent_words(board.knowledge)
         return jnp.where(node == LEAF, jnp.argmax(possible).astype(jnp.int32), guess[node]), memory
 
 
@@ -147,6 +147,6 @@ class ConsistentGuess(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the possible words, each as likely as the others."""
-        possible = self.task.consistent(view.state.knowledge)
+        possible = self.task.consistent_words(view.state.knowledge)
         draws = jax.random.bits(key, possible.shape, jnp.uint32) | 1
         return jnp.argmax(jnp.where(possible, draws, 0)).astype(jnp.int32), memory

@@ -44,8 +44,9 @@ telescopes, and repeating a guess adds nothing. Mean returns over all words: bes
 0.035, random words 0.066, best six fixed words found 0.083, reference 0.753
 (``tests/text/wordle/test_wordle.py``).
 
-The observation is a sufficient summary: a word is consistent with it (:meth:`Wordle.consistent`) if
-and only if that word would have marked every guess so far just as the hidden word did.
+The observation is a sufficient summary: a word is consistent with it
+(:meth:`Wordle.consistent_words`) if and only if that word would have marked every guess so far just
+as the hidden word did.
 """
 
 from __future__ import annotations
@@ -326,7 +327,7 @@ class Wordle(Task[Params, State]):
         """Return ``success``: the word is found."""
         return {"success": state.greens == LENGTH, "guesses": state.tries, "greens": state.greens}
 
-    def consistent(self, knowledge: Knowledge) -> jax.Array:
+    def consistent_words(self, knowledge: Knowledge) -> jax.Array:
         """Mark the words of the list that can still be the hidden one, bool ``(words,)``."""
         at_least = knowledge.at_least[:, None]
         capped = knowledge.capped
@@ -408,13 +409,13 @@ class Wordle(Task[Params, State]):
             raise ValueError(f"expected one word of five letters a-z, got {text!r}")
         index = bisect_left(self.words, word)
         if self.words[index : index + 1] != (word,):
-            near = ", ".join(self._nearest(word, 3))
+            near = ", ".join(self._nearest_words(word, 3))
             raise ValueError(
                 f"{word!r} is not in the game's list of words; the nearest that are: {near}"
             )
         return np.asarray(index, self.action_space.dtype)
 
-    def _nearest(self, word: str, count: int) -> list[str]:
+    def _nearest_words(self, word: str, count: int) -> list[str]:
         """Return the words of the list that share most letters with a word.
 
         Letters in place count three times.

@@ -43,11 +43,14 @@ from ..shared.reward_modes import SENTENCES, progress_reward, thrift
 from ..shared.tool import Argument, Tool, read_tool_call
 from . import machine
 from .machine import LINES, MAX_READ, MAX_WRITTEN, Fault, assemble, disassemble
-from .specifications import HIGHEST, SPECIFICATIONS, programs, with_constant
+from .specifications import MAX_INPUT, SPECIFICATIONS, programs, with_constant
 
-EXAMPLES, HIDDEN = 3, 8
+EXAMPLES = 3
+"""Inputs that are shown with the wanted output."""
+HIDDEN = 8
+"""Further inputs on which an answer is judged."""
 CASES = EXAMPLES + HIDDEN
-LARGEST_SHOWN = 100.0
+MAX_SHOWN = 100.0
 """Numbers are shown cut to this size; inputs and wanted outputs are smaller."""
 TOOLS = ("run", "answer")
 
@@ -116,7 +119,7 @@ class Interpreter(Task[Params, State]):
             Tool("answer", "Give the program that is judged. It ends the episode.", program),
         )
         self.action_space = spaces.MultiDiscrete([len(TOOLS), *machine.SIZES * LINES])
-        self.observation_space = self.box(-LARGEST_SHOWN, LARGEST_SHOWN, (self._count + 88,))
+        self.observation_space = self.box(-MAX_SHOWN, MAX_SHOWN, (self._count + 88,))
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
         # For the host side, compiled at its first use.
         self._target_outputs = jax.jit(self.target_outputs)
@@ -134,7 +137,7 @@ class Interpreter(Task[Params, State]):
         )
         random_words = bits[2:].reshape(CASES, MAX_READ + 1)
         constant = (4 + bits[1] % 6).astype(jnp.int32)
-        inputs = (random_words[:, 1:] % np.uint32(HIGHEST + 1)).astype(jnp.int32)
+        inputs = (random_words[:, 1:] % np.uint32(MAX_INPUT + 1)).astype(jnp.int32)
         # One hidden input begins with K and 1, so that no function gives empty outputs alone.
         certain = jnp.concatenate([jnp.stack([constant, jnp.int32(1)]), inputs[EXAMPLES, 2:]])
         return Params(
@@ -250,7 +253,7 @@ class Interpreter(Task[Params, State]):
             jnp.column_stack([state.output, state.written, state.fault > 0]).ravel(),
         )
         numbers = jnp.concatenate([block.astype(self.dtype) for block in blocks])
-        return jnp.clip(numbers, -LARGEST_SHOWN, LARGEST_SHOWN)
+        return jnp.clip(numbers, -MAX_SHOWN, MAX_SHOWN)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the blocks of the observation."""

@@ -168,7 +168,7 @@ class OfficeApps(Task[Params, State]):
             next_state = jax.tree.map(lambda new, old: jnp.where(over, old, new), after_call, state)
             return next_state, jnp.where(over, -1, call)
 
-        _, calls = jax.lax.scan(step, self._blank(params), length=MAX_CALLS)
+        _, calls = jax.lax.scan(step, self._blank_state(params), length=MAX_CALLS)
         return calls.astype(jnp.int32)
 
     def _reason(self, template: jax.Array, chance: jax.Array) -> jax.Array:
@@ -183,10 +183,10 @@ class OfficeApps(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show nothing but the instruction; the first look shows the documentation."""
-        state = self._blank(params)
+        state = self._blank_state(params)
         return state._replace(tally=Tally.begin(params.solution)) if self._counts_calls else state
 
-    def _blank(self, params: Params) -> State:
+    def _blank_state(self, params: Params) -> State:
         empty = jnp.uint32(0)
         zero = jnp.int32(0)
         notebook = Notebook(*(empty for _ in Notebook._fields))
@@ -464,7 +464,7 @@ SLOTS = {
     "day": len(columns.DAYS),
     "title": len(columns.TITLES),
     "place": len(columns.PLACES),
-    "number": columns.LARGEST,
+    "number": columns.MAX_AMOUNT,
 }
 QUESTION_COUNTS = {
     "asked_names": len(columns.NAMES),
@@ -485,16 +485,16 @@ COLUMNS = {
     "name": len(columns.NAMES),
     "city": len(columns.CITIES),
     "relation": len(columns.RELATIONS),
-    "phone": columns.LARGEST,
+    "phone": columns.MAX_AMOUNT,
     "title": len(columns.TITLES),
     "time": len(columns.TIMES),
     "place": len(columns.PLACES),
     "request_contact": columns.CONTACTS,
-    "request_amount": columns.LARGEST,
+    "request_amount": columns.MAX_AMOUNT,
     "request_direction": len(columns.Direction),
     "request_status": len(columns.Status),
     "transfer_contact": columns.CONTACTS,
-    "transfer_amount": columns.LARGEST,
+    "transfer_amount": columns.MAX_AMOUNT,
     "transfer_direction": len(columns.Direction),
 }
 """Columns of the notebook, shown as value / largest value, and 0 if not known."""
@@ -558,7 +558,7 @@ def observation_blocks(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
     return {
         "template": one_hot(ask.template, MAX_TEMPLATES, 0),
         **{f"ask_{slot}": one_hot(getattr(ask, slot), count) for slot, count in SLOTS.items()},
-        "ask_limit": ask.limit.astype(dtype) * dtype.type(1 / columns.LARGEST),
+        "ask_limit": ask.limit.astype(dtype) * dtype.type(1 / columns.MAX_AMOUNT),
         "last_api": one_hot(see.api, len(COLUMN_APIS), 0),
         "last_error": one_hot(see.error, len(Error) - 1),
         **{

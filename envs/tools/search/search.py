@@ -52,7 +52,7 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.alternating_bands import split_bits
-from ..shared.calls import nearest, short
+from ..shared.calls import shorten, suggest
 from ..shared.page import HEIGHT, WIDTH, page
 from ..shared.reward_modes import SENTENCES, progress_reward, thrift
 from ..shared.tool import Argument, Tool, read_tool_call
@@ -66,14 +66,17 @@ from .corpus import (
     RELATIONS,
     REPORTS,
     YEARS,
+    all_reports,
     list_documents,
     person_in,
     reports,
-    written,
     year,
 )
 
-PAGES, MAX_HOPS = LISTED // PER_PAGE, 3
+PAGES = LISTED // PER_PAGE
+"""Pages of the result of a search."""
+MAX_HOPS = 3
+"""Look-ups that a question takes at most."""
 LABELS = ("current", "outdated", "irrelevant")
 BOOSTS = {"fair": 0.4, "good": 1.0, "poor": 0.0}
 PRICES = {"free": 0.0, "low": 0.02, "high": 0.05}
@@ -186,7 +189,7 @@ class Search(Task[Params, State]):
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
         # For the host side, compiled at its first use.
         self._read = lru_cache(maxsize=256)(self._library)
-        self._written = jax.jit(written)
+        self._all_reports = jax.jit(all_reports)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a seed and a question. One draw, which differs between the splits."""
@@ -316,7 +319,7 @@ class Search(Task[Params, State]):
 
     # -- what is seen ------------------------------------------------------------------------------
 
-    def newest(self, state: State, params: Params) -> tuple[jax.Array, jax.Array]:
+    def newest_names(self, state: State, params: Params) -> tuple[jax.Array, jax.Array]:
         """Return the newest name seen of each fact, and how many reports there are.
 
         -1 stands for no name, and 0 for an unknown number.
@@ -337,7 +340,7 @@ class Search(Task[Params, State]):
         about = state.about
         report = state.report
         there = state.fact >= 0
-        newest, count = self.newest(state, params)
+        newest, count = self.newest_names(state, params)
         documents = [
             jnp.concatenate([
                 there & (people == about[number] // len(RELATIONS)),
@@ -453,7 +456,7 @@ class Search(Task[Params, State]):
     def _library(self, seed: tuple[int, int]) -> tuple[Any, Any, Any]:
         """Return people and years of the reports of each fact, and how many there are, as lists."""
         people, years, counts = (
-            np.asarray(array).tolist() for array in self._written(np.array(seed, np.uint32))
+            np.asarray(array).tolist() for array in self._all_reports(np.array(seed, np.uint32))
         )
         return people, years, counts
 
@@ -527,7 +530,7 @@ class Search(Task[Params, State]):
             if person < 0:
                 raise ValueError(
                     "nobody is called "
-                    f"{short(arguments['person'])}.{nearest(arguments['person'], names)}"
+                    f"{shorten(arguments['person'])}.{suggest(arguments['person'], names)}"
                 )
         action = [
             TOOLS.index(tool),
@@ -589,7 +592,7 @@ class Reader(eqx.Module):
         """Follow the question as far as the notebook goes; search there, or answer at its end."""
         state = view.state
         params = view.params
-        newest, count = self.task.newest(state, params)
+        newest, count = self.task.newest_names(state, params)
         person = params.start
         fact = jnp.int32(0)
         stuck = jnp.bool_(False)
@@ -627,7 +630,7 @@ class FirstPages(eqx.Module):
         """Search for the first fact whose first page was not read, or answer."""
         state = view.state
         params = view.params
-        newest, _ = self.task.newest(state, params)
+        newest, _ = self.task.newest_names(state, params)
         person = params.start
         fact = jnp.int32(0)
         searches = jnp.bool_(False)

@@ -85,8 +85,10 @@ WISHES = tuple(rule.wish for rule in RULES)
 RETURN, COMPENSATE, REPLACE = (RULES.index(rule) for rule in (_RETURN, _COMPENSATE, _REPLACE))
 CHANGES = (*WISHES, "credit")
 CREDIT = CHANGES.index("credit")
-MAX_DAYS, MAX_DAYS_LATE = 120, 12
-"""Days since delivery at most, and a number of days late that no order reaches."""
+MAX_DAYS = 120
+"""Most days since delivery."""
+MAX_DAYS_LATE = 12
+"""Number of days late that no order reaches."""
 
 # The columns of the table of rules, by the number of the wish; limits also by whether the customer
 # is gold.

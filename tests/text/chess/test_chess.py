@@ -86,7 +86,7 @@ def words_of(board: chess.Board) -> np.ndarray:
 
 
 @cache
-def after_moves() -> Callable[..., Any]:
+def compile_moves() -> Callable[..., Any]:
     """Compile the rules and the worth of a position once for all tests."""
 
     def after(position: Position, move: Any, history: Any) -> Any:
@@ -156,7 +156,7 @@ def test_there_are_as_many_games_as_published(text: str, counts: tuple[int, ...]
             rows, moves = np.nonzero(bits)
             blank = np.zeros((len(rows), LIMIT, 2), np.uint32)
             before = jax.tree.map(lambda leaf, rows=rows: leaf[rows], positions)
-            positions, words, _, _ = after_moves()(before, moves.astype(np.int32), blank)
+            positions, words, _, _ = compile_moves()(before, moves.astype(np.int32), blank)
     assert tuple(game_counts) == counts
 
 
@@ -224,7 +224,7 @@ def test_random_games_are_those_of_python_chess() -> None:
             )
             for i, (board, move) in enumerate(zip(boards, moves, strict=True))
         ]
-        positions, words, facts, history = after_moves()(
+        positions, words, facts, history = compile_moves()(
             positions, np.array(numbers, np.int32), history
         )
         for i, (board, move) in enumerate(zip(boards, moves, strict=True)):
@@ -372,7 +372,7 @@ def worth(tier: str, board: chess.Board) -> int:
     )
 
 
-def choices(tier: str) -> Iterator[tuple[int, list[int]]]:
+def opponent_choices(tier: str) -> Iterator[tuple[int, list[int]]]:
     """Play against an opponent; yield what each of its replies is worth to it.
 
     The worth of all its legal replies comes with it.
@@ -413,7 +413,7 @@ def choices(tier: str) -> Iterator[tuple[int, list[int]]]:
 
 @pytest.mark.parametrize("tier", ["medium", "hard"])
 def test_the_opponent_plays_a_best_move_by_its_measure(tier: str) -> None:
-    worths = [*islice(choices(tier), 25)]
+    worths = [*islice(opponent_choices(tier), 25)]
     assert len(worths) == 25
     assert all(worth == max(all_worths) for worth, all_worths in worths)
 
@@ -424,7 +424,7 @@ def test_the_easy_opponent_plays_the_better_of_two_random_moves() -> None:
     Half of the moves that are worth as much count too.
     """
     difference = variance = 0.0
-    for worth, worths in islice(choices("easy"), 200):
+    for worth, worths in islice(opponent_choices("easy"), 200):
         values, counts = np.unique(worths, return_counts=True)
         until = counts.cumsum() / len(worths)
         chance = np.diff(until**2, prepend=0)

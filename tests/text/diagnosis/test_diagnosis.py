@@ -60,7 +60,7 @@ def joint(task: Diagnosis, params: Params, answers: Answers) -> list[Fraction]:
     return sums
 
 
-def best(task: Diagnosis, params: Params, answers: Answers) -> Fraction:
+def best_value(task: Diagnosis, params: Params, answers: Answers) -> Fraction:
     """Return the value of the best play after the answers, times their probability.
 
     It is found by search without memory.
@@ -70,7 +70,7 @@ def best(task: Diagnosis, params: Params, answers: Answers) -> Fraction:
     for finding in set(range(task.findings)) - answers.keys():
         cost = Fraction(int(COST[task.kinds[finding]]), 100)
         values_by_answer = (
-            best(task, params, {**answers, finding: answer}) for answer in (False, True)
+            best_value(task, params, {**answers, finding: answer}) for answer in (False, True)
         )
         options.append(sum(values_by_answer) - cost * sum(now))
     return max(options)
@@ -105,7 +105,7 @@ def test_values_are_those_of_exhaustive_search() -> None:
     task = CARD.build(difficulty=3)
     for params in contexts(task, Split.TEST, 6):
         assert float(values(task, params)[0]) == pytest.approx(
-            float(best(task, params, {})), abs=1e-6
+            float(best_value(task, params, {})), abs=1e-6
         )
 
 

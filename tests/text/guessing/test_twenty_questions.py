@@ -35,7 +35,7 @@ from rlbench_suite.envs.text.guessing.knowledge import (
     spell_actions,
     understand,
 )
-from rlbench_suite.envs.text.guessing.players import AnyTable, OptimalQuestions, Solver, fewest
+from rlbench_suite.envs.text.guessing.players import AnyTable, OptimalQuestions, Solver, min_turns
 from rlbench_suite.envs.text.guessing.twenty_questions import (
     TURNS,
     Params,
@@ -309,25 +309,25 @@ def test_the_hidden_thing_shows_nowhere_before_the_end() -> None:
 # -- the optimum -----------------------------------------------------------------------------------
 
 
-def exhaustive(things: frozenset[int], properties: tuple[frozenset[int], ...]) -> int:
+def search_min_turns(things: frozenset[int], properties: tuple[frozenset[int], ...]) -> int:
     """Return the fewest turns over the things together.
 
     Any question or guess may come at any time, and no theorem is used.
     """
 
     @cache
-    def best(things: frozenset[int]) -> int:
+    def total_turns(things: frozenset[int]) -> int:
         if not things:
             return 0
         size = len(things)
         # The guess is a turn for each of them.
-        options = [size + best(things - {guess}) for guess in things]
+        options = [size + total_turns(things - {guess}) for guess in things]
         for having in properties:
             if 0 < len(things & having) < size:
-                options.append(size + best(things & having) + best(things - having))
+                options.append(size + total_turns(things & having) + total_turns(things - having))
         return min(options)
 
-    return best(things)
+    return total_turns(things)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -341,7 +341,7 @@ def test_no_guess_before_a_question_is_ever_needed(seed: int) -> None:
     holds = rng.random((properties, things)) < rng.choice([0.15, 0.3, 0.5], (properties, 1))
     columns = tuple(frozenset(np.flatnonzero(row).tolist()) for row in holds)
     solver = Solver(tuple(sum(1 << i for i in column) for column in columns))
-    assert solver.solve(2**things - 1)[0] == exhaustive(frozenset(range(things)), columns)
+    assert solver.solve(2**things - 1)[0] == search_min_turns(frozenset(range(things)), columns)
 
 
 def test_the_bound_is_what_the_richest_table_needs() -> None:
@@ -349,8 +349,8 @@ def test_the_bound_is_what_the_richest_table_needs() -> None:
     every_split = tuple(
         frozenset(c) for k in range(1, 4) for c in itertools.combinations(range(7), k)
     )
-    assert fewest(7) == exhaustive(things, every_split)
-    assert [fewest(2**k) / 2**k for k in range(7)] == [1, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
+    assert min_turns(7) == search_min_turns(things, every_split)
+    assert [min_turns(2**k) / 2**k for k in range(7)] == [1, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
 
 
 @pytest.mark.parametrize(("tier", "count"), [(MADE_UP, 100), (EASY, 300)])
@@ -364,10 +364,10 @@ def test_the_table_of_the_reference_is_the_optimum_of_the_solver(tier: str, coun
 
 def test_the_card_knows_the_optimum() -> None:
     """No table allows more than the bound, and every one of 2,000 drawn allows it."""
-    assert CARD.optimum == 1 - (fewest(32) / 32 - 1) / TURNS == 0.775
+    assert CARD.optimum == 1 - (min_turns(32) / 32 - 1) / TURNS == 0.775
     for split in Split:
         for table in contexts(MADE_UP, split, 2000).table[:1000]:
-            assert Solver(sets(table)).solve(2**32 - 1)[0] == fewest(32)
+            assert Solver(sets(table)).solve(2**32 - 1)[0] == min_turns(32)
 
 
 def turns_for_all_things(
@@ -391,14 +391,14 @@ def turns_for_all_things(
             lambda s: ~task.terminal(s, key, params), turn, task.initial(key, params)
         )
 
-    def every_thing(table: jax.Array) -> Any:
+    def play_every_thing(table: jax.Array) -> Any:
         params = Params(table, jnp.int32(-1), jnp.uint32(0), jnp.asarray(task.candidates(split)))
         memory = player.initial(params)
         return jax.vmap(lambda hidden: game(params._replace(hidden=hidden), memory))(
             jnp.array(task.by_split[split])
         )
 
-    end = jax.jit(jax.vmap(every_thing))(tables)
+    end = jax.jit(jax.vmap(play_every_thing))(tables)
     assert np.asarray(end.guessed_right).all()
     return np.asarray(end.turns)
 
@@ -421,11 +421,11 @@ def test_the_reference_plays_the_real_table_optimally() -> None:
     for split in Split:
         turns = turns_for_all_things(task, task._real_table[None], split)
         assert turns.sum() == solver.solve(sum(1 << i for i in task.by_split[split]))[0]
-        assert fewest(turns.size) <= turns.sum() <= 1.05 * fewest(turns.size)
+        assert min_turns(turns.size) <= turns.sum() <= 1.05 * min_turns(turns.size)
         assert turns.max() <= task.few
     # 6.625 on average; no table of 64 can need less than 6.5.
     assert solver.solve(2**64 - 1)[0] == 424
-    assert fewest(64) == 416
+    assert min_turns(64) == 416
 
 
 # -- weaker players and attacks --------------------------------------------------------------------

@@ -244,7 +244,7 @@ def test_games_are_those_of_the_rules(name: str, tier: str | None) -> None:
     assert reached >= 5
 
 
-def shortest(house: House, goal: Goal, doors: set[frozenset[str]]) -> int:
+def shortest_plan_length(house: House, goal: Goal, doors: set[frozenset[str]]) -> int:
     """Return the number of steps of the shortest plan of a player who knows where everything is."""
     relevant = {item for item, _ in house.where if item.split()[0] == goal.kind}
     relevant |= {"knife 1"} if goal.sliced else set()
@@ -296,7 +296,7 @@ def test_the_reference_reaches_every_goal_in_little_more_than_the_shortest_plan(
     plans = []
     for seed in range(100):
         env.reset(seed=seed)
-        plans.append(shortest(*read(env)))
+        plans.append(shortest_plan_length(*read(env)))
     steps = np.round(100 * (1 - record.total)).astype(int)
     assert (steps >= plans).all()
     assert (np.mean(plans), steps.mean()) == pytest.approx((bound, mean_steps))

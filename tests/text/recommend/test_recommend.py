@@ -77,7 +77,7 @@ def joint(
     }
 
 
-def best(task: Recommend, params: Params, answers: Answers) -> Fraction:
+def best_value(task: Recommend, params: Params, answers: Answers) -> Fraction:
     """Return the value of the best play after the answers, times their probability.
 
     It is found by search without memory.
@@ -90,7 +90,9 @@ def best(task: Recommend, params: Params, answers: Answers) -> Fraction:
         for item in items
     ]
     for attribute in set(range(task.attributes)) - answers.keys():
-        after = sum(best(task, params, {**answers, attribute: answer}) for answer in (1, 0, -1))
+        after = sum(
+            best_value(task, params, {**answers, attribute: answer}) for answer in (1, 0, -1)
+        )
         options.append(after - Fraction(2, 100) * sum(customers.values()))
     return max(options)
 
@@ -144,7 +146,7 @@ def test_values_are_those_of_exhaustive_search() -> None:
     task = CARD.build(difficulty=3)
     for params in contexts(task, Split.TEST, 3):
         assert float(values(task, params)[0]) == pytest.approx(
-            float(best(task, params, {})), abs=1e-6
+            float(best_value(task, params, {})), abs=1e-6
         )
 
 

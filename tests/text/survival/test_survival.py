@@ -363,7 +363,7 @@ class Plain:
             self.hearts[slot] = 5 if ROLES[slot] == "zombie" else 3
 
 
-def agree(plain: Plain, state: Any) -> None:
+def assert_equal_states(plain: Plain, state: Any) -> None:
     """Compare all that matters later."""
     number = lambda cell: 32 * cell[0] + cell[1] if cell else 0  # noqa: E731
     world = np.asarray(state.world)
@@ -444,7 +444,7 @@ def test_every_step_is_that_of_the_rules() -> None:
             reached_before = len(plain.achievements)
             plain.step(ACTIONS[action], words)
             _, reward, terminated, truncated, info = env.step(action)
-            agree(plain, env.unwrapped.episode.state)
+            assert_equal_states(plain, env.unwrapped.episode.state)
             earned = len(plain.achievements) - reached_before + (plain.health - health) / 10
             assert reward == pytest.approx(earned, abs=1e-6)
             total += earned

@@ -205,7 +205,7 @@ def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -
     near = np.argsort(-(matrix()[:, hidden[: games // 2]] % 5).T, axis=1)[:, :400]
     guesses[: games // 2] = rng.permuted(near, axis=1)[:, :TRIES]
     end = boards(task, hidden, guesses)
-    consistent = np.asarray(jax.jit(jax.vmap(jax.vmap(task.consistent)))(end.knowledge))
+    consistent = np.asarray(jax.jit(jax.vmap(jax.vmap(task.consistent_words)))(end.knowledge))
     expected = np.ones((games, TRIES + 1, len(task.words)), bool)
     for turn in range(TRIES):
         same_marks = matrix()[guesses[:, turn]] == matrix()[guesses[:, turn], hidden][:, None]
@@ -250,7 +250,7 @@ def test_action_features_prefer_consistent_words_linearly(task: Wordle) -> None:
     end = boards(task, hidden, guesses)
     last = jax.tree.map(lambda field: field[:, -1], end)
     observations = observe(task, last)
-    consistent = np.asarray(jax.jit(jax.vmap(task.consistent))(last.knowledge))
+    consistent = np.asarray(jax.jit(jax.vmap(task.consistent_words))(last.knowledge))
     weights = observations[:, :208].copy()
     # No more than the cap.
     weights[:, 130:] -= np.tile(observations[:, 208:234], MAX_COPIES) * (weights[:, 130:] == 0)
@@ -411,7 +411,7 @@ def test_the_reference_plays_on_from_boards_that_are_not_its_own(task: Wordle) -
     guesses = np.array([[index(task, "fluff"), index(task, "train")]])
     board = jax.tree.map(lambda field: field[0, -1], boards(task, np.array([hidden]), guesses))
     word, _ = player.act((), View(None, None, board, None), KEY)
-    assert word == np.asarray(task.consistent(board.knowledge)).argmax()
+    assert word == np.asarray(task.consistent_words(board.knowledge)).argmax()
 
 
 def test_the_reference_runs_in_the_common_episode_loop(task: Wordle) -> None:

@@ -122,7 +122,7 @@ def solve(piece: str) -> Tables:
         moves += 1
         whites, squares, blacks = np.nonzero(promotions == moves)
         predecessors = [
-            *_before_white(piece, *frontier),
+            *_positions_before_white(piece, *frontier),
             (whites, squares, blacks, KING_MOVES + MAX_SLIDE * NORTH),
         ]
         won = np.zeros((64, 64, 64), bool)
@@ -149,7 +149,7 @@ def solve(piece: str) -> Tables:
     return Tables(distance, best, lost, reply)
 
 
-def _before_white(
+def _positions_before_white(
     piece: str, king: np.ndarray, at: np.ndarray, foe: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
     """Return the positions before a move of White, legal or not, and the move.

@@ -250,7 +250,7 @@ class Endgame(Task[Params, State]):
         return np.concatenate([tables.reply.ravel() for tables in self._tables])
 
     @cached_property
-    def _best(self) -> np.ndarray:
+    def _best_moves(self) -> np.ndarray:
         """Return White's best moves, likewise."""
         return np.concatenate([tables.best.ravel() for tables in self._tables])
 

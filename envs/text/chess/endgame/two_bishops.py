@@ -71,7 +71,7 @@ def solve_bishops() -> Tables:
     while frontier.size:
         moves += 1
         won = np.zeros(placed.size, bool)
-        for before, move in _before_white(frontier):
+        for before, move in _positions_before_white(frontier):
             new = before[to_move[before] & (distance[before] == NO_MATE)]
             won[new] = True
             best[new] = move
@@ -108,7 +108,7 @@ def solve_bishops() -> Tables:
     return Tables(ahead, best.reshape(SHAPE), lost.reshape(SHAPE), reply)
 
 
-def _before_white(after: np.ndarray) -> list[tuple[np.ndarray, int]]:
+def _positions_before_white(after: np.ndarray) -> list[tuple[np.ndarray, int]]:
     """Return numbers of positions before a move of White, legal or not, and the move."""
     king = after >> 16
     predecessors = []

@@ -81,8 +81,8 @@ PLACE = _word("place", "place", columns.PLACES)
 REASON = _word(
     "reason", "why the instruction cannot be carried out", [r.name.lower() for r in Reason if r]
 )
-AMOUNT = _number("amount", ActionPart.NUMBER, "whole euros", columns.LARGEST)
-NUMBER = _number("number", ActionPart.NUMBER, "whole number", columns.LARGEST)
+AMOUNT = _number("amount", ActionPart.NUMBER, "whole euros", columns.MAX_AMOUNT)
+NUMBER = _number("number", ActionPart.NUMBER, "whole number", columns.MAX_AMOUNT)
 TIME = _word("time", "day and hour", columns.TIMES, ActionPart.NUMBER)
 PHONE = _word("phone", "phone number", columns.PHONES, ActionPart.NUMBER)
 KINDS = (

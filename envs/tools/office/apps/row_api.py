@@ -14,7 +14,7 @@ from typing import Any
 
 from ...shared.tool import Argument, Tool
 from ..rows import NOUNS, Row, World, drop_row, edit_row, free_id, put_row
-from ..words import LARGEST, ROWS
+from ..words import MAX_NUMBER, MAX_ROW_ID
 
 Rows = Sequence[Row]
 Effect = Callable[..., tuple[World, Rows]]
@@ -51,10 +51,10 @@ def one_of(meaning: str, words: Sequence[str]) -> Argument:
 
 def row_id(table: str) -> Argument:
     """Return an argument that is the id of a row."""
-    return Argument(f"id of a {NOUNS[table]}", low=1, high=ROWS)
+    return Argument(f"id of a {NOUNS[table]}", low=1, high=MAX_ROW_ID)
 
 
-def whole_number(meaning: str, low: int = 1, high: int = LARGEST) -> Argument:
+def whole_number(meaning: str, low: int = 1, high: int = MAX_NUMBER) -> Argument:
     """Return an argument that is a whole number."""
     return Argument(meaning, low=low, high=high)
 

@@ -27,7 +27,7 @@ from ..columns import (
     cell,
     contacts_named,
     flags_of,
-    lowest,
+    lowest_row,
     put,
     rows,
     size,
@@ -231,7 +231,7 @@ def sight_of(state: State, ask: Ask) -> Sight:
     return Sight(ask, visible_world, notebook, state.result, state.api, state.error, busy)
 
 
-def succeeded(see: Sight, api: Api) -> jax.Array:
+def has_succeeded(see: Sight, api: Api) -> jax.Array:
     """Say whether the last call was of that API, and went through."""
     return (see.api == COLUMN_API_NUMBERS[api.name]) & (see.error == Error.NONE)
 
@@ -250,7 +250,7 @@ def person(world: World, ask: Ask) -> jax.Array:
     Real worlds and partial views have the same form.
     """
     namesakes = contacts_named(world, ask.name, ask.city)
-    return jnp.where(size(namesakes) == 1, lowest(namesakes), 0)
+    return jnp.where(size(namesakes) == 1, lowest_row(namesakes), 0)
 
 
 def by_name(scene: Scene, reason: Any) -> Scene:
@@ -290,7 +290,7 @@ def by_name_and_city(scene: Scene, reason: Any) -> Scene:
 def find_person(see: Sight) -> tuple[jax.Array, Plan]:
     """Find the meant contact; also return the steps by which a plan finds it, or refuses."""
     namesakes = contacts_named(see.world, see.ask.name, see.ask.city)
-    return lowest(namesakes), (
+    return lowest_row(namesakes), (
         (
             see.notebook.asked_names & bit(see.ask.name) == 0,
             call(contacts.search_by_name, name=see.ask.name),

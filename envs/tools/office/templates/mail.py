@@ -71,10 +71,10 @@ def move_mail(s: Scene) -> Tables:
     return goal
 
 
-def _mail(s: Scene, gap: str = "subject", **columns: object) -> int:
+def _mail(s: Scene, **columns: object) -> int:
     """Name a mail by its subject."""
     mail = s.row("mails", **columns)
-    s.say(**{gap: s.world["mails"][mail]["subject"]})
+    s.say(subject=s.world["mails"][mail]["subject"])
     return mail
 
 

@@ -24,12 +24,12 @@ FUNDS = ("insufficient_funds",)
 _FULL_NAME = "{name} {last}"
 
 
-def _amount(s: Scene, gap: str = "amount") -> int:
+def _amount(s: Scene) -> int:
     """Draw an amount that the balance covers, unless the obstacle is that it does not."""
     amount = s.dice.between(2, 90)
     if s.reason == "insufficient_funds":
         s.world["account"][1]["balance"] = s.dice.below(amount)
-    s.say(**{gap: amount})
+    s.say(amount=amount)
     return amount
 
 
