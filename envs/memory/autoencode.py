@@ -158,7 +158,7 @@ class Reciter(eqx.Module):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Remember the symbol shown; while reciting, give the newest and forget it."""
-        symbol = jnp.argmax(view.observation[:4]).astype(jnp.int32)
-        reciting = view.observation[4] > 0
+        symbol = jnp.argmax(view.observation[: len(SYMBOLS)]).astype(jnp.int32)
+        reciting = view.observation[len(SYMBOLS)] > 0
         answer = symbol_at(memory, 0)
         return answer, jnp.where(reciting, pop(memory), push(memory, symbol))

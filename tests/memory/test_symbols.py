@@ -190,10 +190,10 @@ def test_the_ceiling_of_counts_is_that_of_all_decks(symbols: int, copies: int) -
 @pytest.mark.parametrize(("longest", "steps"), [(1, 7), (2, 9), (3, 11)])
 def test_the_number_of_calls_is_that_of_all_delays(longest: int, steps: int) -> None:
     sequences = [*itertools.product(range(1, longest + 1), repeat=steps // 3)]
-    calls = sum(
-        sum(ended <= steps for ended in itertools.accumulate(d + 2 for d in row))
-        for row in sequences
-    )
+    calls = 0
+    for row in sequences:
+        ends_of_cycles = itertools.accumulate(delay + 2 for delay in row)
+        calls += sum(end <= steps for end in ends_of_cycles)
     assert delayed_instruction.expected_calls(longest, steps) == Fraction(calls, len(sequences))
 
 

@@ -142,10 +142,10 @@ def test_the_closed_form_counts_rows_of_lengths() -> None:
 
     No sixth corridor can end in that time.
     """
-    finished = [
-        sum(walked <= 10 for walked in itertools.accumulate(n + 1 for n in row))
-        for row in itertools.product((1, 2, 3), repeat=5)
-    ]
+    finished = []
+    for row in itertools.product((1, 2, 3), repeat=5):
+        ends_of_corridors = itertools.accumulate(length + 1 for length in row)
+        finished.append(sum(end <= 10 for end in ends_of_corridors))
     assert expected_turns(3, 10) == Fraction(sum(finished), len(finished))
 
 

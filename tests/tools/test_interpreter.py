@@ -71,7 +71,8 @@ def run_by_account(program: np.ndarray, numbers: list[int]) -> tuple[list[int], 
     variables, memory, output, unread, line = [0] * 8, [0] * 16, [], [*numbers], 0
     for step in range(1, machine.STEPS + 1):
         op, target, *operands = map(int, program[line]) if line < machine.LINES else (0, 0, 0, 0)
-        y, z = (variables[o] if o < 8 else len(unread) if o == 8 else o - 9 for o in operands)
+        values = [*variables, len(unread), *range(17)]
+        y, z = (values[operand] for operand in operands)
         if op == Op.END:
             return output, Fault.NONE
         fault = {

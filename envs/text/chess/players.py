@@ -37,6 +37,8 @@ from .rules import (
 
 VALUES = np.array([100, 320, 330, 500, 900, 0], np.int32)
 """Worth of a pawn, knight, bishop, rook, queen and king."""
+FOE_PIECES = slice(64 * len(VALUES), 2 * 64 * len(VALUES))
+"""Entries of the opponent's pieces in the observation, after the own ones: kind and square."""
 ADVANCE = 8
 """Worth of a rank that a pawn has gone."""
 SIGHT = 2
@@ -235,7 +237,7 @@ class Captures(eqx.Module):
 
         Several such moves are equally likely.
         """
-        foe = jnp.asarray(view.observation)[64 * len(VALUES) : 2 * 64 * len(VALUES)].reshape(-1, 64)
+        foe = jnp.asarray(view.observation)[FOE_PIECES].reshape(-1, 64)
         worth = (foe.astype(jnp.int32) * VALUES[:, None]).sum(0, dtype=jnp.int32)[TARGETS]
         legal = jnp.asarray(view.action_mask)
         best = legal & (worth == jnp.where(legal, worth, -1).max())

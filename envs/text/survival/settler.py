@@ -23,6 +23,7 @@ from .rules import (
     DEFEAT_SKELETON,
     DEFEAT_ZOMBIE,
     DO,
+    DRINK,
     EAT_COW,
     EAT_PLANT,
     FIRST_MADE,
@@ -231,7 +232,7 @@ class Settler(eqx.Module):
                 skeletons,
                 DO,
             ),
-            Job(is_missing(6), water, DO),
+            Job(is_missing(DRINK), water, DO),
         ]
 
         def build(

@@ -62,6 +62,9 @@ VISIBLE = 160
 ROWS = 20
 """Rows of a result that are shown."""
 TOOLS = ("schema", "run", "answer")
+_QUESTION_START = len(TOOLS) + 1 + len(THEMES)
+QUESTION = slice(_QUESTION_START, _QUESTION_START + VISIBLE)
+"""Entries of the question in the observation, after tool, failure and theme."""
 MIN_CALLS = 2
 """Calls of a player who knows nothing: the schema, and the answer."""
 _STREAM = stream_of("SQL context")
@@ -546,7 +549,7 @@ class Keywords(Expert):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Answer."""
-        question = jnp.rint(view.observation[8 : 8 + VISIBLE] * SIZE).astype(jnp.int32)
+        question = jnp.rint(view.observation[QUESTION] * SIZE).astype(jnp.int32)
 
         def question_has(text: str) -> jax.Array:
             last = VISIBLE - len(text) + 1

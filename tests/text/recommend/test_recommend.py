@@ -60,13 +60,9 @@ def joint(
     task: Recommend, params: Params, answers: Answers
 ) -> dict[tuple[int, tuple[int, ...]], Fraction]:
     """Return the probability of every customer (type and tastes) who gives these answers."""
-    chances = [
-        [
-            dict(zip((1, 0, -1), (Fraction(int(p), 100) for p in PERCENT[n]), strict=True))
-            for n in row
-        ]
-        for row in attitudes(params, task.attributes)
-    ]
+    shares = [[Fraction(int(percent), 100) for percent in row] for row in PERCENT]
+    chances_of_attitude = [dict(zip((1, 0, -1), row, strict=True)) for row in shares]
+    chances = [[chances_of_attitude[n] for n in row] for row in attitudes(params, task.attributes)]
     total = int(params.weights.sum())
     return {
         (kind, tastes): Fraction(int(params.weights[kind]), total)

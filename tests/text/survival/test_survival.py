@@ -82,13 +82,9 @@ class Plain:
     def __init__(self, state: Any, params: Any) -> None:
         world = np.asarray(state.world)
         rules = params.rules
-        self.grid = [
-            [
-                KINDS[sum((int(world[row, plane]) >> column & 1) << plane for plane in range(4))]
-                for column in range(32)
-            ]
-            for row in range(32)
-        ]
+        planes = world[:, None, :] >> np.arange(32, dtype=np.uint32)[:, None] & 1
+        numbers = planes @ (1 << np.arange(4))  # (row, column)
+        self.grid = [[KINDS[number] for number in row] for row in numbers.tolist()]
         self.holds = {
             kind: ITEMS[int(rules.contents) >> 3 * i & 7] for i, kind in enumerate(KINDS[6:11])
         }
