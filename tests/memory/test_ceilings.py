@@ -52,7 +52,7 @@ def autoencode(length: int, steps: int) -> Games:
 
 
 def n_back(distance: int, steps: int) -> Games:
-    """A symbol is repeated with probability 1/2; else it is one of the three others."""
+    """Yield games whose symbol is repeated with probability 1/2, else one of the others."""
     for row in itertools.product(COLOURS, repeat=steps):
         repetitions = [row[t] == row[t - distance] for t in range(distance, steps)]
         chance = Fraction(1, 4**distance)

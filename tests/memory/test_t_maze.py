@@ -63,7 +63,7 @@ def observe_at(position: int, length: int, sign: int) -> tuple[int, Fraction]:
 
 
 def sights(lengths: tuple[int, ...], rewriting: bool) -> list[tuple[int, Fraction]]:
-    """Every observation there is."""
+    """List every observation there is."""
     starts = [(LEFT, Fraction(0)), (RIGHT, Fraction(0))] + ([] if rewriting else [(0, Fraction(0))])
     return starts + sorted({(0, Fraction(p, n)) for n in lengths for p in range(1, n + 1)})
 
@@ -121,7 +121,7 @@ def memoryless_return(
 def deterministic_policies(
     lengths: tuple[int, ...], rewriting: bool
 ) -> Iterator[dict[tuple[int, Fraction], np.ndarray]]:
-    """Every map from observations to actions."""
+    """Yield every map from observations to actions."""
     places = sights(lengths, rewriting)
     for actions in itertools.product(np.eye(3), repeat=len(places)):
         yield dict(zip(places, actions, strict=True))

@@ -53,7 +53,7 @@ def task_of(tier: str) -> OfficeApps:
 
 @cache
 def programs(tier: str) -> tuple[Any, Any]:
-    """Beginning and playing a batch of episodes, compiled once for the batch size."""
+    """Compile beginning and playing a batch of episodes, once for the batch size."""
     task = task_of(tier)
 
     def begin(key: jax.Array, split: jax.Array) -> Any:
@@ -100,7 +100,7 @@ def play(
     script: list[list[int]] | None = None,
     split: Split = Split.TEST,
 ) -> Play:
-    """Batches of 256 episodes by the oracle, or by a script of actions (its last one repeated).
+    """Play batches of 256 episodes by the oracle, or by a script that repeats its last action.
 
     With probability ``noise`` an action is replaced by a random one.
     """
@@ -123,7 +123,7 @@ def play(
 
 
 def at(tree: Any, *index: int) -> Any:
-    """One entry of a batch."""
+    """Return one entry of a batch."""
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
@@ -132,7 +132,7 @@ def number_of(name: str) -> int:
 
 
 def judge(tier: str) -> Any:
-    """``task.solved`` over states and params, batch by batch."""
+    """Return ``task.solved`` over states and params, batch by batch."""
 
     def solved(states: Any, params: Any) -> np.ndarray:
         count = len(states.ending)

@@ -44,7 +44,7 @@ Calls = list[tuple[str, dict[str, Any]]]
 
 @cache
 def instances() -> dict[str, list[Instance]]:
-    """Eight instances of every template, and one with each of its obstacles, by its name."""
+    """Return eight instances of every template, and one with each obstacle, by its name."""
     return {
         template.name: [plant_instance(template, Dice(7 + number, seed), "") for seed in range(8)]
         + [
@@ -144,7 +144,7 @@ def test_without_any_one_change_the_goal_is_missed() -> None:
 
 
 def arguments_of(dice: Dice, planted: Instance, api: Any) -> dict[str, Any]:
-    """Random arguments of an API, ids that exist if possible."""
+    """Return random arguments of an API, ids that exist if possible."""
     nouns = {"contact": "contacts", "event": "events", "request": "requests", "mail": "mails",
              "message": "messages", "task": "tasks", "note": "notes", "song": "songs",
              "playlist": "playlists", "product": "products", "order": "orders"}  # fmt: skip
@@ -233,7 +233,7 @@ def test_people_and_templates_of_the_splits_differ() -> None:
 
 
 def world_by_hand() -> Any:
-    """A small world, and no random one."""
+    """Return a small world, and no random one."""
     empty = {table: {} for table in random_rows(Dice(0, 0), 0)}
     contact = {"last": "Adler", "relation": "friend", "favourite": False, "muted": False}
     return empty | {
@@ -368,7 +368,7 @@ def test_new_rows_may_come_in_any_order_but_not_twice() -> None:
 def play_script(
     env: Any, actions: list[Any], seed: int
 ) -> tuple[float, list[float], dict[str, Any]]:
-    """Return, rewards and last info of an episode by actions; None is the oracle's next call."""
+    """Play actions, None for the oracle's next call; give return, rewards and last info."""
     env.reset(seed=seed)
     solution = [*map(as_action, env.unwrapped._simulator.instance.solution)]
     rewards: list[float] = []

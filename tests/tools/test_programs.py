@@ -19,7 +19,7 @@ PROGRAM = (
 
 
 def spell() -> str:
-    """A digest of what is traced of a step."""
+    """Return a digest of what is traced of a step."""
     task = card("OfficeApps-v0").build()
     episode, _ = jax.eval_shape(
         lambda: begin(task, np.zeros(2, np.uint32), 0, ContextSource(np.int32(0), np.int32(-1)))

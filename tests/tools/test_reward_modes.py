@@ -133,7 +133,7 @@ def by_hand(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def cheap_plays(name: str) -> dict[str, np.ndarray]:
-    """Players who do not do the task, or do more than it takes."""
+    """Return the plays of players who do not do the task, or do more than it takes."""
     task: Any = card(name).build()
     honest, lengths = by_hand(name)
     task.action_space.seed(0)
@@ -223,7 +223,7 @@ def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
     ]
 
     def calls_of(actions: Any) -> list[tuple[Any, ...]]:
-        """Names and arguments."""
+        """Return names and arguments."""
         if name == "ServiceDesk-v0":
             return [(tools[action], action) for action in actions]
         return [tuple((action * HAS_EFFECT[action[0]]).tolist()) for action in actions]

@@ -54,7 +54,7 @@ def build(tier: str | float = MADE_UP) -> TwentyQuestions:
 
 @cache
 def contexts(tier: str, split: Split, count: int) -> Params:
-    """Contexts as NumPy, fields ``(count, ...)``."""
+    """Return contexts in NumPy, fields ``(count, ...)``."""
     draw = jax.jit(jax.vmap(build(tier).sample_params, in_axes=(0, None)))
     return jax.tree.map(
         np.asarray, draw(jax.random.split(jax.random.key(7 + split), count), int(split))
@@ -62,7 +62,7 @@ def contexts(tier: str, split: Split, count: int) -> Params:
 
 
 def sets(table: np.ndarray) -> tuple[int, ...]:
-    """Each property's things as a Python integer, from words ``(properties, words)``."""
+    """Return each property's things as a Python integer, from words ``(properties, words)``."""
     return tuple(sum(int(word) << 32 * i for i, word in enumerate(row)) for row in table)
 
 

@@ -50,7 +50,7 @@ def rows(sets: np.ndarray, count: int) -> np.ndarray:
 
 
 def attitudes(params: Params, count: int) -> np.ndarray:
-    """Attitude of each type to each attribute, ``(4, A)``; there is exactly one."""
+    """Return the only attitude of each type to each attribute, ``(4, A)``."""
     table = np.stack([rows(sets, count) for sets in params.attitudes])
     assert (table.sum(1) == 1).all()
     return table.argmax(1)

@@ -60,7 +60,7 @@ def task() -> Wordle:
 
 
 def observe(task: Wordle, state: State) -> np.ndarray:
-    """Observations of a batch of boards, fields ``(n, ...)``."""
+    """Return the observations of a batch of boards, fields ``(n, ...)``."""
     return np.asarray(
         jax.jit(jax.vmap(lambda board: task.observation(board, KEY, Params(0))))(state)
     )
@@ -347,7 +347,7 @@ def test_the_return_is_the_score_of_the_last_board(task: Wordle) -> None:
 
 
 def exact_mean_return(task: Wordle, guesses: np.ndarray) -> float:
-    """Mean return over all words, as hidden word, of a fixed sequence of guesses."""
+    """Return the mean return of a fixed sequence of guesses over all hidden words."""
     codes = matrix()[guesses]
     greens = (decode(codes) == 2).sum(-1)
     turn = np.where((greens == LENGTH).any(0), (greens == LENGTH).argmax(0) + 1, 0)
