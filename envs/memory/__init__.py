@@ -1,3 +1,4 @@
-"""Memory tasks: an agent must retain or overwrite what it saw;
-optima and memoryless ceilings are exact.
+"""Memory tasks, in which an agent must retain or overwrite what it saw.
+
+The optima and the ceilings of players without a memory are exact.
 """

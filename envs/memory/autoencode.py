@@ -41,15 +41,15 @@ from .symbols import (
     Tally,
     count_answer,
     empty,
-    look,
-    no_answers,
+    empty_tally,
     pop,
     push,
     sample_symbol,
+    symbol_at,
 )
 
 SYMBOLS = COLOURS[:4]
-LONGEST = 52
+MAX_LENGTH = 52
 """Largest number of symbols in a sequence."""
 
 
@@ -73,7 +73,7 @@ class Autoencode(SymbolTask[State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=SYMBOLS)
         self.length = self.whole_number(
-            difficulty, 8, LONGEST, "the number of symbols in a sequence"
+            difficulty, 8, MAX_LENGTH, "the number of symbols in a sequence"
         )
         self.optimum = float(self.length)
         self.memoryless_ceiling = self.length / len(SYMBOLS)
@@ -81,7 +81,7 @@ class Autoencode(SymbolTask[State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show the first symbol."""
-        return State(push(empty(self.length), sample_symbol(key)), jnp.int32(0), no_answers())
+        return State(push(empty(self.length), sample_symbol(key)), jnp.int32(0), empty_tally())
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Show the next symbol, or count the answer and go on to the symbol before."""
@@ -92,13 +92,13 @@ class Autoencode(SymbolTask[State]):
         return State(
             register=jnp.where(reciting, pop(state.register), memorized),
             step=step,
-            tally=count_answer(state.tally, reciting, action == look(state.register, 0)),
+            tally=count_answer(state.tally, reciting, action == symbol_at(state.register, 0)),
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the symbol shown, one-hot, and whether the sequence is to be recited: ``(5,)``."""
         reciting = state.step >= self.length
-        symbol = self.one_hot(look(state.register, 0), len(SYMBOLS), ~reciting)
+        symbol = self.one_hot(symbol_at(state.register, 0), len(SYMBOLS), ~reciting)
         return jnp.concatenate([symbol, self.stack(reciting)])
 
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
@@ -121,14 +121,14 @@ class Autoencode(SymbolTask[State]):
         return [
             (None, "recite")
             if int(state.step) >= self.length
-            else (int(look(state.register, 0)), "watch")
+            else (int(symbol_at(state.register, 0)), "watch")
         ]
 
     def describe(self, state: State, params: Params) -> str:
         """Name the symbol shown, or ask for an answer."""
         if int(state.step) >= self.length:
             return "Recite."
-        return f"Watch: {SYMBOLS[int(look(state.register, 0))]}"
+        return f"Watch: {SYMBOLS[int(symbol_at(state.register, 0))]}"
 
     def rules(self) -> str:
         """Return the rules."""
@@ -159,7 +159,7 @@ class Reciter(eqx.Module):
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Remember the symbol shown; while reciting, give the newest and forget it."""
-        symbol = jnp.argmax(view.observation[:4]).astype(jnp.int32)
-        reciting = view.observation[4] > 0
-        answer = look(memory, 0)
+        symbol = jnp.argmax(view.observation[: len(SYMBOLS)]).astype(jnp.int32)
+        reciting = view.observation[len(SYMBOLS)] > 0
+        answer = symbol_at(memory, 0)
         return answer, jnp.where(reciting, pop(memory), push(memory, symbol))

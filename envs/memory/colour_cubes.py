@@ -26,7 +26,7 @@ end after K cubes; ours go on, so that the return measures speed. A cube that a 
 that moves by itself never move in the same step, so hidden colours can always be told from the
 cells that changed.
 
-**Optimum** of one cube (:func:`most_taken`): it lies on each cell but the agent's with equal
+**Optimum** of one cube (:func:`max_cubes`): it lies on each cell but the agent's with equal
 probability, because moves are uniform over free cells, so the cells in which it is taken are a
 Markov chain, and the expected number in 100 steps follows from its walking distances. With several
 cubes the cell that the agent left is empty until one moves there, and the reference, which walks
@@ -53,7 +53,7 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task_card import TaskCard
 
-from .symbols import COLOURS, INK, PAPER, RGB, Params, SymbolTask, Tally, count_answer, no_answers
+from .symbols import COLOURS, INK, PAPER, RGB, Params, SymbolTask, Tally, count_answer, empty_tally
 
 SIDE = 5
 """Cells in a row, and in a column."""
@@ -61,14 +61,14 @@ CELLS = SIDE * SIDE
 MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 """Change of row and column, by action."""
 TAKE = len(MOVES)
-AROUND = np.array(
+CIRCLE_MOVES = np.array(
     [(3, 3, 3, 3, 1), (0, 1, 2, 2, 2), (0, 3, 3, 3, 1), (0, 1, 1, 2, 1), (0, 2, 2, 0, 2)]
 )
 """Moves by cell that lead in a circle through all cells but one."""
 NOTHING, CELLS_ONLY, ALL = range(3)
 """Degrees to which the cubes are seen."""
-ONE_IN = {"0.1": 10, "0": 0, "0.5": 2}
-"""Reciprocal of the probability that a cube moves at a step, 0 if none does."""
+STEPS_PER_MOVE = {"0.1": 10, "0": 0, "0.5": 2}
+"""Mean number of steps from one move of a cube to the next by setting; 0 if none moves."""
 
 
 class State(NamedTuple):
@@ -87,14 +87,16 @@ class State(NamedTuple):
 
 @cache
 def max_cubes(steps: int) -> float:
-    """Return how often an agent that always knows the only cube's cell takes it
-    in some steps, on average.
+    """Return the mean number of times that the best agent takes the only cube in ``steps`` steps.
+
+    This agent always knows the cube's cell.
     """
     row, column = np.divmod(np.arange(CELLS), SIDE)
     distance = np.abs(row[:, None] - row) + np.abs(column[:, None] - column)
     after = np.zeros((steps + 1, CELLS))
-    """Expected number from now on, by the steps left
-    and the cell of the agent, which has just taken a cube.
+    """Expected number of cubes from now on, by remaining steps and the cell of the agent.
+
+    The agent has just taken a cube.
     """
     for remaining in range(steps + 1):
         after_walk = remaining - distance - 1
@@ -128,7 +130,7 @@ class ColourCubes(SymbolTask[State]):
                 f"{difficulty!r}."
             )
         self.count, self.hidden = abs(int(number)), number < 0
-        self._one_in = ONE_IN[card.settings["moves"]] if self.count > 1 else 0
+        self._steps_per_move = STEPS_PER_MOVE[card.settings["moves"]] if self.count > 1 else 0
         self.optimum = max_cubes(card.horizon) if self.count == 1 else None
         self.observation_space = self.box(
             0.0, 1.0, (2 * SIDE + self.count + 2 * SIDE * self.count + CELLS,)
@@ -140,7 +142,7 @@ class ColourCubes(SymbolTask[State]):
         cubes = jnp.argsort(bits[:CELLS])[: self.count].astype(jnp.int32)
         agent, goal = bits[CELLS] % CELLS, bits[CELLS + 1] % np.uint32(self.count)
         return State(
-            agent.astype(jnp.int32), cubes, goal.astype(jnp.int32), jnp.int32(ALL), no_answers()
+            agent.astype(jnp.int32), cubes, goal.astype(jnp.int32), jnp.int32(ALL), empty_tally()
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
@@ -155,7 +157,7 @@ class ColourCubes(SymbolTask[State]):
         unwanted = (
             state.goal + 1 + (offset % np.uint32(num_offsets)).astype(jnp.int32)
         ) % self.count
-        moves = takes | (chance % self._one_in == 0) if self._one_in else takes
+        moves = takes | (chance % self._steps_per_move == 0) if self._steps_per_move else takes
         mover = jnp.where(takes, state.goal, unwanted)
         cubes = jnp.where(
             (jnp.arange(self.count) == mover) & moves, self._free(state.cubes, cell), state.cubes
@@ -174,17 +176,15 @@ class ColourCubes(SymbolTask[State]):
     def _free(self, cubes: jax.Array, bits: jax.Array) -> jax.Array:
         """Return a random cell without a cube, int32."""
         rank = (bits % np.uint32(CELLS - self.count)).astype(jnp.int32)
-        free = ~self._occupied(cubes)
+        free = ~self._cells_with_cubes(cubes)
         return jnp.argmax(jnp.cumsum(free) == rank + 1).astype(jnp.int32)
 
-    def _occupied(self, cubes: jax.Array) -> jax.Array:
+    def _cells_with_cubes(self, cubes: jax.Array) -> jax.Array:
         """Return which cells hold a cube, bool ``(25,)``."""
         return (cubes[:, None] == jnp.arange(CELLS)).any(0)
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the agent's place, the colour wanted,
-        and what is seen of the cubes, all one-hot.
-        """
+        """Return the agent's place, the wanted colour and the cubes that it sees, all one-hot."""
         cubes = [
             self.one_hot(coordinate, SIDE, state.visible == ALL)
             for cube in state.cubes
@@ -196,7 +196,9 @@ class ColourCubes(SymbolTask[State]):
                 self.one_hot(state.agent % SIDE, SIDE),
                 self.one_hot(state.goal, self.count),
                 *cubes,
-                (self._occupied(state.cubes) & (state.visible != NOTHING)).astype(self.dtype),
+                (self._cells_with_cubes(state.cubes) & (state.visible != NOTHING)).astype(
+                    self.dtype
+                ),
             ]
         )
 
@@ -221,9 +223,7 @@ class ColourCubes(SymbolTask[State]):
         )
 
     def tally(self, state: State) -> Tally:
-        """Return how often the agent took the wanted cube,
-        and how often it reached for it in vain.
-        """
+        """Return how often the agent took the wanted cube, and how often it reached in vain."""
         return state.tally
 
     def tiles(self, state: State) -> list[tuple[int | None, str]]:
@@ -255,7 +255,7 @@ class ColourCubes(SymbolTask[State]):
         )
         strays = (
             " Now and then a cube that is not wanted moves, too."
-            if ONE_IN[self.card.settings["moves"]]
+            if STEPS_PER_MOVE[self.card.settings["moves"]]
             else ""
         )
         return (
@@ -314,9 +314,7 @@ class Tracker(eqx.Module):
         return jnp.full(self.count, -1, jnp.int32)
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Bring the cells up to date,
-        and walk to the wanted cube along its row's and column's distance.
-        """
+        """Update the cells, and walk to the wanted cube along its row's and column's distance."""
         ends = np.cumsum([SIDE, SIDE, self.count, 2 * SIDE * self.count])
         rows, columns, goal_colour, cubes, floor = jnp.split(jnp.asarray(view.observation), ends)
         lines = cubes.reshape(self.count, 2, SIDE)
@@ -333,8 +331,9 @@ class Tracker(eqx.Module):
 
 
 class Wanderer(eqx.Module):
-    """A player without a memory: it walks towards the wanted cube
-    while it sees the colours, and searches otherwise.
+    """A player without a memory, which walks towards the wanted cube while it sees the colours.
+
+    Otherwise it searches.
 
     Several cubes are soon seen again, so that it stays where it is and takes. One cube or hidden
     colours are not: then it goes on along a way around the floor with probability 0.4, and takes
@@ -363,5 +362,5 @@ class Wanderer(eqx.Module):
         along = jnp.where(goal_column > column, 3, jnp.where(goal_column < column, 2, TAKE))
         towards = jnp.where(goal_row > row, 1, jnp.where(goal_row < row, 0, along))
         goes = (jax.random.uniform(key) < 0.4) & self.walks
-        search = jnp.where(goes, jnp.asarray(AROUND)[row, column], TAKE)
+        search = jnp.where(goes, jnp.asarray(CIRCLE_MOVES)[row, column], TAKE)
         return jnp.where(cubes.any(), towards, search).astype(jnp.int32), memory

@@ -17,7 +17,7 @@ difficulty     n, from 2 to 12
 context        none
 =============  =====================================================================================
 
-**Optimum** (:func:`least_misses`): n - m / n, where m is the least expected number of turns in vain
+**Optimum** (:func:`min_misses`): n - m / n, where m is the least expected number of turns in vain
 of a player who forgets nothing, by dynamic programming. Velleman and Warrington 2013 (American
 Mathematical Monthly 120:9, "What to expect in a game of memory") derive that this player needs
 about (3 - 2 ln 2) n + 7/8 - 2 ln 2 turns.
@@ -173,8 +173,9 @@ class Concentration(Task[Params, State]):
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the picture of each card, one-hot;
-        the last place is face down: ``(2 n (n + 1),)``.
+        """Return the picture of each card, one-hot: ``(2 n (n + 1),)``.
+
+        The last place of a card stands for face down.
         """
         picture = jnp.where(self._face_up(state), state.layout, self.pairs)
         return (picture[:, None] == jnp.arange(self.pairs + 1)).astype(self.dtype).reshape(-1)
@@ -273,7 +274,8 @@ class Concentration(Task[Params, State]):
         for card in range(self.cards):
             left, top = 8 + card % 6 * 55, 8 + card // 6 * 62
             up, paired = bool(face_up[card]), bool(state.paired[card])
-            fill = ((205, 235, 205) if paired else "white") if up else (0, 114, 178)
+            face = (205, 235, 205) if paired else "white"
+            fill = face if up else (0, 114, 178)
             pen.rectangle((left, top, left + 48, top + 54), fill=fill, outline=INK, width=2)
             label = PICTURES[int(state.layout[card])] if up else str(card)
             pen.text(

@@ -40,7 +40,7 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, no_answers
+from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty_tally
 
 COPIES = 13
 """Cards of each symbol in the deck."""
@@ -59,8 +59,9 @@ class State(NamedTuple):
 
 
 def memoryless_ceiling(symbols: int, of_each: int = COPIES) -> Fraction:
-    """Return the best expected return of a policy
-    that sees only the present card and question, exactly.
+    """Return the best expected return of a policy without a memory, exactly.
+
+    The policy sees only the present card and question.
 
     Let N be the number of cards. At step t = 0, 1, ... the t cards before are drawn from the N - 1
     others. If the card shown is the one asked for (probability 1/m), the count is 1 plus the number
@@ -78,8 +79,9 @@ def memoryless_ceiling(symbols: int, of_each: int = COPIES) -> Fraction:
 
 
 def expected_correct(symbols: int, of_each: int, asks_card: bool) -> list[Fraction]:
-    """Return how often each count is right in an episode,
-    if all questions are for the card shown, or none is.
+    """Return how often each count is right in an episode.
+
+    If ``asks_card``, all questions are for the card shown; otherwise none is.
     """
     cards, copies = symbols * of_each, of_each - asks_card
     totals = [Fraction(0)] * (of_each + 1)
@@ -111,7 +113,7 @@ class CountRecall(SymbolTask[State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Deal the first card, and ask."""
         counts = jnp.zeros(self.symbols, jnp.int32)
-        return self._deal(counts, no_answers(), key)
+        return self._deal(counts, empty_tally(), key)
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer, deal the next card, and ask again; a used-up deck stays as it is."""
@@ -197,8 +199,9 @@ class Counter(eqx.Module):
 
 
 class Guesser(eqx.Module):
-    """The best player without a memory:
-    it sees only whether the symbol asked for is the one just dealt.
+    """The best player without a memory.
+
+    It sees only whether the symbol asked for is the one just dealt.
     """
 
     if_same: int = eqx.field(static=True)

@@ -37,11 +37,11 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, no_answers
+from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty_tally
 
 COLOUR_NAMES = COLOURS[:4]
-LONGEST = 100
-"""Longest delay."""
+MAX_DELAY = 100
+"""Longest delay that a difficulty may have, in steps."""
 NOBODY, YOU, SOMEBODY, GO = range(4)
 
 
@@ -60,8 +60,9 @@ class State(NamedTuple):
 
 
 def expected_calls(longest: int, steps: int) -> Fraction:
-    """Return how often "go" is said in ``steps`` steps on average,
-    exactly, by the renewal equation.
+    """Return the mean number of times that "go" is said in ``steps`` steps, exactly.
+
+    The renewal equation gives it.
 
     A cycle of a delay d has d + 2 steps: the instruction, d steps, and "go" at the last.
     """
@@ -84,7 +85,7 @@ class DelayedInstruction(SymbolTask[State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=("wait", *COLOUR_NAMES))
-        self.longest = self.whole_number(difficulty, 10, LONGEST, "the longest delay in steps")
+        self.longest = self.whole_number(difficulty, 10, MAX_DELAY, "the longest delay in steps")
         self.distractors = float(card.settings["distractors"])
         calls = expected_calls(self.longest, card.horizon)
         self.optimum, self.memoryless_ceiling = float(calls), float(calls / len(COLOUR_NAMES))
@@ -93,7 +94,7 @@ class DelayedInstruction(SymbolTask[State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Give the first instruction."""
         colour, delay, _ = self._draws(key)
-        return State(colour, jnp.int32(YOU), colour, delay + 1, no_answers())
+        return State(colour, jnp.int32(YOU), colour, delay + 1, empty_tally())
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer to "go"; say the next word."""

@@ -42,7 +42,7 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 
-from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, no_answers
+from .symbols import COLOURS, Params, SymbolTask, Tally, count_answer, empty_tally
 
 KEYS = ("A", "B", "C", "D", "E", "F", "G", "H")
 VALUES = COLOURS[:4]
@@ -107,7 +107,9 @@ class KeyValue(SymbolTask[State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show the first instruction to an empty store."""
-        return State(jnp.full(self.keys, NOTHING, jnp.int32), *self._instruction(key), no_answers())
+        return State(
+            jnp.full(self.keys, NOTHING, jnp.int32), *self._instruction(key), empty_tally()
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer, carry out the instruction, and show the next one."""
@@ -122,8 +124,10 @@ class KeyValue(SymbolTask[State]):
         )
 
     def _instruction(self, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Draw instruction, value and key from one draw:
-        three or five bits, two bits, and the rest.
+        """Draw instruction, value and key from one random number.
+
+        Its lowest three or five bits give the instruction, the next two the value, the rest the
+        key.
         """
         bits = self.bits(key, 1)[0]
         number, high_bits = bits & np.uint32((1 << self._bits) - 1), bits >> self._bits

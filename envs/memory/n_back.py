@@ -35,23 +35,21 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 
+from .symbol_stream import SYMBOLS, SymbolStream
 from .symbols import (
-    COLOURS,
     Params,
-    SymbolTask,
     Tally,
     count_answer,
     empty,
-    look,
-    no_answers,
+    empty_tally,
     push,
     sample_symbol,
+    symbol_at,
 )
 
-SYMBOLS = COLOURS[:4]
 ANSWERS = ("other", "same")
-FARTHEST = 32
-"""Largest n."""
+MAX_DISTANCE = 32
+"""Largest n, in steps."""
 
 
 class State(NamedTuple):
@@ -64,7 +62,7 @@ class State(NamedTuple):
     tally: Tally
 
 
-class NBack(SymbolTask[State]):
+class NBack(SymbolStream[State]):
     """The task; see the module's head for its rules.
 
     Attributes:
@@ -73,51 +71,33 @@ class NBack(SymbolTask[State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=ANSWERS)
-        self.distance = self.whole_number(difficulty, 2, FARTHEST, "n, the distance in steps")
+        self.distance = self.whole_number(difficulty, 2, MAX_DISTANCE, "n, the distance in steps")
         self.optimum = float(card.horizon - self.distance)
         self.memoryless_ceiling = self.optimum / 2
         self.observation_space = self.box(0.0, 1.0, (len(SYMBOLS),))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show the first symbol."""
-        return State(push(empty(self.distance + 1), sample_symbol(key)), jnp.int32(1), no_answers())
+        return State(
+            push(empty(self.distance + 1), sample_symbol(key)), jnp.int32(1), empty_tally()
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer, and show the next symbol."""
-        repeats = look(state.register, 0) == look(state.register, self.distance)
+        repeats = symbol_at(state.register, 0) == symbol_at(state.register, self.distance)
         tally = count_answer(state.tally, state.num_shown > self.distance, (action == 1) == repeats)
         bits = self.bits(key, 1)[0]
         # What is n steps before the next symbol is n - 1 steps before the present one.
         different = (
-            look(state.register, self.distance - 1)
+            symbol_at(state.register, self.distance - 1)
             + 1
             + ((bits >> 1) % np.uint32(3)).astype(jnp.int32)
         ) % 4
-        repeated = jnp.where(bits & 1 == 1, look(state.register, self.distance - 1), different)
+        repeated = jnp.where(bits & 1 == 1, symbol_at(state.register, self.distance - 1), different)
         symbol = jnp.where(
             state.num_shown < self.distance, (bits >> 30).astype(jnp.int32), repeated
         )
         return State(push(state.register, symbol), state.num_shown + 1, tally)
-
-    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the symbol shown, one-hot: ``(4,)``."""
-        return self.one_hot(look(state.register, 0), len(SYMBOLS))
-
-    def observation_components(self) -> tuple[Component, ...]:
-        """List the entries of :meth:`observation`, in order."""
-        return singles({name: f"whether {name} is shown" for name in SYMBOLS})
-
-    def tally(self, state: State) -> Tally:
-        """Return the answers so far."""
-        return state.tally
-
-    def tiles(self, state: State) -> list[tuple[int | None, str]]:
-        """Return the symbol shown."""
-        return [(int(look(state.register, 0)), "now")]
-
-    def describe(self, state: State, params: Params) -> str:
-        """Name the symbol shown."""
-        return f"Shown: {SYMBOLS[int(look(state.register, 0))]}"
 
     def rules(self) -> str:
         """Return the rules."""
@@ -147,4 +127,4 @@ class Comparer(eqx.Module):
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Remember the symbol shown, and compare it with the one of n steps ago."""
         memory = push(memory, jnp.argmax(view.observation).astype(jnp.int32))
-        return (look(memory, 0) == look(memory, self.distance)).astype(jnp.int32), memory
+        return (symbol_at(memory, 0) == symbol_at(memory, self.distance)).astype(jnp.int32), memory

@@ -36,22 +36,20 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 
+from .symbol_stream import SYMBOLS, SymbolStream
 from .symbols import (
-    COLOURS,
     Params,
-    SymbolTask,
     Tally,
     count_answer,
     empty,
-    look,
-    no_answers,
+    empty_tally,
     push,
     sample_symbol,
+    symbol_at,
 )
 
-SYMBOLS = COLOURS[:4]
-FARTHEST = 64
-"""Largest distance that an answer may have."""
+MAX_DISTANCE = 64
+"""Largest distance that an answer may have, in steps."""
 
 
 class State(NamedTuple):
@@ -64,7 +62,7 @@ class State(NamedTuple):
     tally: Tally
 
 
-class RepeatPrevious(SymbolTask[State]):
+class RepeatPrevious(SymbolStream[State]):
     """The task; see the module's head for its rules.
 
     Attributes:
@@ -73,43 +71,25 @@ class RepeatPrevious(SymbolTask[State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype, answers=SYMBOLS)
-        self.distance = self.whole_number(difficulty, 4, FARTHEST, "the distance in steps")
+        self.distance = self.whole_number(difficulty, 4, MAX_DISTANCE, "the distance in steps")
         self.optimum = float(card.horizon - self.distance)
         self.memoryless_ceiling = self.optimum / len(SYMBOLS)
         self.observation_space = self.box(0.0, 1.0, (len(SYMBOLS),))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show the first symbol."""
-        return State(push(empty(self.distance + 1), sample_symbol(key)), jnp.int32(1), no_answers())
+        return State(
+            push(empty(self.distance + 1), sample_symbol(key)), jnp.int32(1), empty_tally()
+        )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Count the answer, and show the next symbol."""
-        correct = action == look(state.register, self.distance)
+        correct = action == symbol_at(state.register, self.distance)
         return State(
             register=push(state.register, sample_symbol(key)),
             num_shown=state.num_shown + 1,
             tally=count_answer(state.tally, state.num_shown > self.distance, correct),
         )
-
-    def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the symbol shown, one-hot: ``(4,)``."""
-        return self.one_hot(look(state.register, 0), len(SYMBOLS))
-
-    def observation_components(self) -> tuple[Component, ...]:
-        """List the entries of :meth:`observation`, in order."""
-        return singles({name: f"whether {name} is shown" for name in SYMBOLS})
-
-    def tally(self, state: State) -> Tally:
-        """Return the answers so far."""
-        return state.tally
-
-    def tiles(self, state: State) -> list[tuple[int | None, str]]:
-        """Return the symbol shown."""
-        return [(int(look(state.register, 0)), "now")]
-
-    def describe(self, state: State, params: Params) -> str:
-        """Name the symbol shown."""
-        return f"Shown: {SYMBOLS[int(look(state.register, 0))]}"
 
     def rules(self) -> str:
         """Return the rules."""
@@ -137,4 +117,4 @@ class Repeater(eqx.Module):
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Remember the symbol shown, and repeat the one of ``distance`` steps ago."""
         memory = push(memory, jnp.argmax(view.observation).astype(jnp.int32))
-        return look(memory, self.distance), memory
+        return symbol_at(memory, self.distance), memory

@@ -38,7 +38,7 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 
-from .symbols import Params, SymbolTask, Tally, count_answer, no_answers
+from .symbols import Params, SymbolTask, Tally, count_answer, empty_tally
 
 THINGS = ("key", "book", "lamp", "cup", "coat", "map", "coin", "ring")
 ROOMS = ("kitchen", "hall", "attic", "cellar")
@@ -87,7 +87,7 @@ class RevisedFacts(SymbolTask[State]):
     def initial(self, key: jax.Array, params: Params) -> State:
         """Tell where the first thing is."""
         return self._sample_sentence(
-            jnp.zeros(self.things, jnp.int32), jnp.int32(0), no_answers(), key
+            jnp.zeros(self.things, jnp.int32), jnp.int32(0), empty_tally(), key
         )
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:

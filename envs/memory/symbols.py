@@ -57,7 +57,7 @@ class Tally(NamedTuple):
     wrong: Int
 
 
-def no_answers() -> Tally:
+def empty_tally() -> Tally:
     """Return the tally before the first answer."""
     return Tally(jnp.int32(0), jnp.int32(0))
 
@@ -209,8 +209,9 @@ def sample_symbol(key: jax.Array) -> jax.Array:
 
 
 def empty(count: int) -> jax.Array:
-    """Return a shift register for ``count`` symbols of two bits:
-    uint32, shape ``(ceil(count / 16),)``.
+    """Return a shift register for ``count`` symbols of two bits.
+
+    It is uint32 of shape ``(ceil(count / 16),)``.
     """
     return jnp.zeros(-(-count // PER_NUMBER), jnp.uint32)
 
@@ -227,7 +228,7 @@ def pop(register: jax.Array) -> jax.Array:
     return (register >> 2) | (carry << 30)
 
 
-def look(register: jax.Array, age: int) -> jax.Array:
+def symbol_at(register: jax.Array, age: int) -> jax.Array:
     """Return the symbol that was pushed ``age`` pushes before the newest, int32."""
     return ((register[age // PER_NUMBER] >> np.uint32(2 * (age % PER_NUMBER))) & 3).astype(
         jnp.int32

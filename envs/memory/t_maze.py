@@ -76,8 +76,8 @@ from ..shared.named_actions import NamedActions
 
 ACTIONS = ("forward", "left", "right")
 FORWARD, LEFT, RIGHT = range(3)
-LONGEST = 1000
-"""No corridor is longer."""
+MAX_LENGTH = 1000
+"""Steps of the longest corridor that a difficulty may have."""
 
 FLOOR, WALL, SIGN, WALKER = (245, 245, 240), (70, 70, 78), (0, 114, 178), (213, 94, 0)
 
@@ -102,8 +102,7 @@ class State(NamedTuple):
 
 
 def expected_turns(longest: int, steps: int, *, fixed: bool = False) -> Fraction:
-    """Return the mean number of corridors
-    that straight walking finishes in ``steps`` steps, exactly.
+    """Return the mean number of corridors finished in ``steps`` steps of straight walking, exactly.
 
     It is the sum over k >= 1 of the probability that k corridors, of l + 1 steps each, fit. Among
     the ``longest**k`` equally likely sequences of lengths, those with sum at most s are counted as
@@ -150,10 +149,11 @@ class TMaze(NamedActions, Task[Params, State]):
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         number = 10.0 if difficulty is None else difficulty
         size = abs(number)
-        if not (1 <= size <= LONGEST + 0.5 and size % 0.5 == 0):
+        if not (1 <= size <= MAX_LENGTH + 0.5 and size % 0.5 == 0):
             raise ValueError(
-                f"A difficulty of {card.id} is the longest corridor, 1 to {LONGEST}, negative for "
-                f"retention, with a half more for corridors all of that length; got {difficulty!r}."
+                f"A difficulty of {card.id} is the longest corridor, 1 to {MAX_LENGTH}, negative "
+                f"for retention, with a half more for corridors all of that length; "
+                f"got {difficulty!r}."
             )
         self.rewriting, self.longest, self.fixed = number > 0, int(size), size % 1 != 0
         turns = expected_turns(self.longest, card.horizon, fixed=self.fixed)
@@ -188,8 +188,9 @@ class TMaze(NamedActions, Task[Params, State]):
         )
 
     def _corridor(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Draw length and way of a new corridor from one draw:
-        its lowest bit gives the way, the others the length.
+        """Draw length and way of a new corridor from one random number.
+
+        Its lowest bit gives the way, the others the length.
         """
         bits = self.bits(key, 1)[0]
         sign = LEFT + (bits & 1).astype(jnp.int32)
@@ -292,8 +293,9 @@ class TMaze(NamedActions, Task[Params, State]):
         return "Answer with one of: " + ", ".join(ACTIONS) + "."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the corridor from above, to the same length whatever its own;
-        the sign, if in sight, is an arrow.
+        """Draw the corridor from above, with an arrow for the sign if it is in sight.
+
+        All corridors are drawn with the same length, so that the picture does not tell it.
         """
         height, width, _ = self.picture_shape
         picture = np.empty(self.picture_shape, np.uint8)

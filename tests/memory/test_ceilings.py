@@ -52,7 +52,7 @@ def autoencode(length: int, steps: int) -> Games:
 
 
 def n_back(distance: int, steps: int) -> Games:
-    """A symbol is repeated with probability 1/2; else it is one of the three others."""
+    """Yield games whose symbol is repeated with probability 1/2, else one of the others."""
     for row in itertools.product(COLOURS, repeat=steps):
         repetitions = [row[t] == row[t - distance] for t in range(distance, steps)]
         chance = Fraction(1, 4**distance)
@@ -185,8 +185,9 @@ def test_optimum_and_ceiling_are_those_of_all_games(
 
 
 def payments(task: SymbolTask[Any], episodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of what is seen at each step,
-    ``(episodes, steps)``, and what every answer would earn there.
+    """Return the number of each step's observation, and what every answer would earn there.
+
+    The numbers are ``(episodes, steps)``.
     """
     nothing = Params()
 
@@ -226,9 +227,7 @@ def payments(task: SymbolTask[Any], episodes: int) -> tuple[np.ndarray, np.ndarr
     ],
 )
 def test_the_best_map_from_what_is_seen_to_an_answer_earns_the_ceiling(name: str) -> None:
-    """The map is read off half of the episodes,
-    and earns the ceiling in the others, no less and no more.
-    """
+    """A map fitted to half of the episodes earns the ceiling in the others, no less and no more."""
     task: Any = card(name).build()
     episodes = 1500
     numbers, earned = payments(task, 2 * episodes)

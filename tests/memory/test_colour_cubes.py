@@ -1,5 +1,6 @@
-"""ColourCubes against an account of its rules that knows no more than was observed,
-and its optimum against play.
+"""ColourCubes against a plain account of its rules, and its optimum against play.
+
+The account knows no more than was observed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import load
-from rlbench_suite.envs.memory.colour_cubes import AROUND, Wanderer, max_cubes
+from rlbench_suite.envs.memory.colour_cubes import CIRCLE_MOVES, Wanderer, max_cubes
 
 pytestmark = pytest.mark.of_variants
 
@@ -38,8 +39,9 @@ def cells(encoded: np.ndarray) -> list[tuple[int, int]]:
     ("difficulty", "rate"), [(1, "0.1"), (4, "0.1"), (-4, "0.1"), (4, "0"), (4, "0.5")]
 )
 def test_steps_are_those_of_the_rules(difficulty: int, rate: str) -> None:
-    """Walls hold, only wanted cubes pay, one cube moves at a time,
-    and what is seen is where cubes are.
+    """Walls hold, only wanted cubes pay, and one cube moves at a time.
+
+    The observation shows where cubes are.
     """
     env: Any = gymnasium.make("rlsuite/ColourCubes-v0", difficulty=difficulty, moves=rate)
     chance = float(rate) if difficulty != 1 else 0.0
@@ -132,8 +134,9 @@ def test_several_cubes_are_a_little_farther_than_one() -> None:
 
 
 def test_first_steps_of_the_optimum() -> None:
-    """One step reaches a cube under the agent, 1 of 25;
-    two also the one beside, 80 of 625 ordered pairs of cells.
+    """One step reaches a cube under the agent, 1 cell of 25.
+
+    Two steps also reach the one beside it, 80 of 625 ordered pairs of cells.
     """
     assert max_cubes(1) == pytest.approx(1 / 25, rel=1e-12)
     assert max_cubes(2) == two_taken(2) == pytest.approx(1 / 25 + 80 / 625, rel=1e-12)
@@ -143,23 +146,30 @@ def test_the_way_around_the_floor_passes_all_cells_but_one() -> None:
     cell, passed = (0, 0), []
     while cell not in passed:
         passed.append(cell)
-        cell = tuple(np.add(cell, STEPS[AROUND[cell]]).tolist())
+        cell = tuple(np.add(cell, STEPS[CIRCLE_MOVES[cell]]).tolist())
     assert cell == (0, 0)
     assert len(passed) == 24
 
 
 @pytest.mark.parametrize("count", [1, 4])
 def test_values_of_players_without_a_memory_are_what_they_earn(count: int) -> None:
-    """The wanderer as a table; half a percent for four cubes,
-    of which the next does not lie everywhere alike.
+    """The wanderer as a table earns what its values say.
+
+    The bound is half a percent for four cubes, because the next one does not lie everywhere alike.
     """
     task: Any = card("ColourCubes-v0").build(difficulty=count)
     seeing, blind = np.zeros((25, 25, 5)), np.zeros((25, 5))
     for agent, cube in itertools.product(np.ndindex(5, 5), repeat=2):
         south, east = np.subtract(cube, agent)
-        action = (1 if south > 0 else 0) if south else (3 if east > 0 else 2) if east else 4
+        action = 4
+        if south:
+            action = 1 if south > 0 else 0
+        elif east:
+            action = 3 if east > 0 else 2
         seeing[agent[0] * 5 + agent[1], cube[0] * 5 + cube[1], action] = 1
-        blind[agent[0] * 5 + agent[1], [AROUND[agent], 4]] = (0.4, 0.6) if count == 1 else (0, 1)
+        blind[agent[0] * 5 + agent[1], [CIRCLE_MOVES[agent], 4]] = (
+            (0.4, 0.6) if count == 1 else (0, 1)
+        )
     with np.errstate(divide="ignore"):
         exact = float(value((np.log(blind), np.log(seeing)), 0.1 if count > 1 else 0.0))
     total = play(task, Wanderer.for_task(task), range(1000)).total

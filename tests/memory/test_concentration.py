@@ -1,5 +1,6 @@
-"""Concentration against a plain account of its rules,
-and its optimum against a published formula and enumeration.
+"""Concentration against a plain account of its rules.
+
+Its optimum is compared with a published formula and with enumeration.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ pytestmark = pytest.mark.of_variants
 
 @pytest.mark.parametrize("pairs", [4, 8, 12, 50])
 def test_the_optimum_is_that_of_velleman_and_warrington(pairs: int) -> None:
-    """Their expected number of turns is (3 - 2 ln 2) n + 7/8 - 2 ln 2,
-    with an error that vanishes.
+    """The expected number of turns is (3 - 2 ln 2) n + 7/8 - 2 ln 2.
+
+    The error of this formula vanishes for many pairs.
     """
     published = (3 - 2 * math.log(2)) * pairs + 7 / 8 - 2 * math.log(2)
     assert min_misses(2 * pairs, 0) + pairs == pytest.approx(published, abs=0.1 / pairs)
@@ -37,15 +39,15 @@ def test_no_player_misses_less_than_the_optimum(pairs: int) -> None:
     layouts = tuple(set(itertools.permutations([number // 2 for number in range(2 * pairs)])))
 
     @cache
-    def best(
+    def min_turns_after(
         layouts: tuple[tuple[int, ...], ...], revealed: frozenset[int], paired: frozenset[int]
     ) -> float:
         free = [number for number in range(2 * pairs) if number not in paired]
         if not free:
             return 0.0
-        return min(after_one(layouts, revealed, paired, first) for first in free)
+        return min(turns_after_first_card(layouts, revealed, paired, first) for first in free)
 
-    def after_one(
+    def turns_after_first_card(
         layouts: Any, revealed: frozenset[int], paired: frozenset[int], first: int
     ) -> float:
         total = 0.0
@@ -57,11 +59,14 @@ def test_no_player_misses_less_than_the_optimum(pairs: int) -> None:
             total += (
                 len(left)
                 / len(layouts)
-                * min(after_two(left, revealed | {first}, paired, first, n) for n in free)
+                * min(
+                    turns_after_second_card(left, revealed | {first}, paired, first, n)
+                    for n in free
+                )
             )
         return total
 
-    def after_two(
+    def turns_after_second_card(
         layouts: Any, revealed: frozenset[int], paired: frozenset[int], first: int, second: int
     ) -> float:
         total = 0.0
@@ -71,11 +76,15 @@ def test_no_player_misses_less_than_the_optimum(pairs: int) -> None:
             now = paired | {first, second} if pair else paired
             if pair or second not in revealed or len(revealed) < 2 * pairs:
                 repeats = not pair and left == layouts and second in revealed and first in revealed
-                value = math.inf if repeats else (not pair) + best(left, revealed | {second}, now)
+                value = (
+                    math.inf
+                    if repeats
+                    else (not pair) + min_turns_after(left, revealed | {second}, now)
+                )
                 total += len(left) / len(layouts) * value
         return total
 
-    assert best(layouts, frozenset(), frozenset()) == pytest.approx(
+    assert min_turns_after(layouts, frozenset(), frozenset()) == pytest.approx(
         min_misses(2 * pairs, 0), abs=1e-12
     )
 

@@ -1,5 +1,6 @@
-"""Tasks of remembered symbols against plain accounts of their rules,
-and their ceilings against enumeration.
+"""Tasks of remembered symbols against plain accounts of their rules.
+
+Their ceilings are compared with enumeration.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Oracle = Iterator[int | None]
 """For each observation that is sent to it, the right answer; None where nothing is asked."""
 
 
-def hot(encoded: np.ndarray) -> int:
+def hot_index(encoded: np.ndarray) -> int:
     """Return the position of the one, -1 if there is none."""
     assert encoded.sum() in (0, 1)
     return int(encoded.argmax()) if encoded.any() else -1
@@ -39,25 +40,25 @@ def hot(encoded: np.ndarray) -> int:
 
 
 def repeat_previous(observations: list[np.ndarray], distance: int) -> int | None:
-    return hot(observations[-1 - distance]) if len(observations) > distance else None
+    return hot_index(observations[-1 - distance]) if len(observations) > distance else None
 
 
 def autoencode(observations: list[np.ndarray], length: int) -> int | None:
-    watched = [hot(observation[:4]) for observation in observations if not observation[4]]
+    watched = [hot_index(observation[:4]) for observation in observations if not observation[4]]
     recited = sum(observation[4] for observation in observations)
     assert len(watched) == min(len(observations), length)
     return watched[-int(recited)] if recited else None
 
 
 def counts(observations: list[np.ndarray], symbols: int) -> int | None:
-    return Counter(hot(observation[:symbols]) for observation in observations)[
-        hot(observations[-1][symbols:])
+    return Counter(hot_index(observation[:symbols]) for observation in observations)[
+        hot_index(observations[-1][symbols:])
     ]
 
 
 def n_back(observations: list[np.ndarray], distance: int) -> int | None:
     return (
-        int(hot(observations[-1]) == hot(observations[-1 - distance]))
+        int(hot_index(observations[-1]) == hot_index(observations[-1 - distance]))
         if len(observations) > distance
         else None
     )
@@ -66,9 +67,9 @@ def n_back(observations: list[np.ndarray], distance: int) -> int | None:
 def store(observations: list[np.ndarray], keys: int) -> int | None:
     stored: dict[int, int] = {}
     for observation in observations:
-        instruction = hot(observation[:3])
-        key = hot(observation[3 : 3 + keys])
-        value = hot(observation[3 + keys :])
+        instruction = hot_index(observation[:3])
+        key = hot_index(observation[3 : 3 + keys])
+        value = hot_index(observation[3 + keys :])
         assert (value >= 0) == (instruction == 0)
         if instruction == 2:
             answer = stored.get(key, 4)
@@ -85,14 +86,14 @@ def obey(observations: list[np.ndarray], longest: int) -> int | None:
     if not observations[-1][2]:
         return None
     assert 1 <= len(observations) - 1 - instructions[-1] - 1 <= longest
-    return 1 + hot(observations[instructions[-1]][3:])
+    return 1 + hot_index(observations[instructions[-1]][3:])
 
 
 def whereabouts(observations: list[np.ndarray], things: int) -> int | None:
     where: dict[int, int] = {}
     for observation in observations:
         sentence, first, second, room = (
-            hot(field) for field in np.split(observation, np.cumsum([4, things, things]))
+            hot_index(field) for field in np.split(observation, np.cumsum([4, things, things]))
         )
         if sentence == 3:
             continue
@@ -102,7 +103,11 @@ def whereabouts(observations: list[np.ndarray], things: int) -> int | None:
             where[first] = where[second]
         else:
             where[first], where[second] = where[second], where[first]
-    return where[hot(observations[-1][4 : 4 + things])] if hot(observations[-1][:4]) == 3 else None
+    return (
+        where[hot_index(observations[-1][4 : 4 + things])]
+        if hot_index(observations[-1][:4]) == 3
+        else None
+    )
 
 
 RULES: dict[str, Callable[[list[np.ndarray], int], int | None]] = {
@@ -126,8 +131,9 @@ RULES: dict[str, Callable[[list[np.ndarray], int], int | None]] = {
     ],
 )
 def test_rewards_are_those_of_the_rules(name: str, knobs: dict[str, str]) -> None:
-    """Half of the answers are right and half at random;
-    the account knows no more than was observed.
+    """Half of the answers are right and half at random.
+
+    The account knows no more than was observed.
     """
     env: Any = gymnasium.make(f"rlsuite/{name}", **knobs)
     size = int(env.unwrapped.task.difficulty)
@@ -184,10 +190,10 @@ def test_the_ceiling_of_counts_is_that_of_all_decks(symbols: int, copies: int) -
 @pytest.mark.parametrize(("longest", "steps"), [(1, 7), (2, 9), (3, 11)])
 def test_the_number_of_calls_is_that_of_all_delays(longest: int, steps: int) -> None:
     sequences = [*itertools.product(range(1, longest + 1), repeat=steps // 3)]
-    calls = sum(
-        sum(ended <= steps for ended in itertools.accumulate(d + 2 for d in row))
-        for row in sequences
-    )
+    calls = 0
+    for row in sequences:
+        ends_of_cycles = itertools.accumulate(delay + 2 for delay in row)
+        calls += sum(end <= steps for end in ends_of_cycles)
     assert delayed_instruction.expected_calls(longest, steps) == Fraction(calls, len(sequences))
 
 

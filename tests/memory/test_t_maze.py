@@ -1,5 +1,6 @@
-"""The endless T-maze against exact enumeration:
-its optimum, its ceiling without memory, and that nothing leaks.
+"""The endless T-maze against exact enumeration.
+
+Tests cover its optimum, its ceiling without memory, and that nothing leaks.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def tier(request: pytest.FixtureRequest) -> TMaze:
 
 
 def renewals(lengths: tuple[int, ...], steps: int) -> Fraction:
-    """Expected corridors finished in ``steps``, by the renewal equation:
-    the first, and more in what time is left.
+    """Return the expected number of corridors finished in ``steps``, by the renewal equation.
+
+    It is the first corridor, and those in the time that is left after it.
     """
     value = [Fraction(0)]
     for t in range(1, steps + 1):
@@ -61,7 +63,7 @@ def observe_at(position: int, length: int, sign: int) -> tuple[int, Fraction]:
 
 
 def sights(lengths: tuple[int, ...], rewriting: bool) -> list[tuple[int, Fraction]]:
-    """Every observation there is."""
+    """List every observation there is."""
     starts = [(LEFT, Fraction(0)), (RIGHT, Fraction(0))] + ([] if rewriting else [(0, Fraction(0))])
     return starts + sorted({(0, Fraction(p, n)) for n in lengths for p in range(1, n + 1)})
 
@@ -73,8 +75,9 @@ def memoryless_return(
     steps: int,
     punishment: float = 0.0,
 ) -> float:
-    """Exact expected return of a policy that maps an observation
-    to probabilities of the three actions.
+    """Return the exact expected return of a policy.
+
+    The policy maps an observation to probabilities of the three actions.
 
     ``value[first, side, length, position]`` is the return of the steps left, worked out backwards
     in time.
@@ -115,10 +118,10 @@ def memoryless_return(
     )
 
 
-def deterministic(
+def deterministic_policies(
     lengths: tuple[int, ...], rewriting: bool
 ) -> Iterator[dict[tuple[int, Fraction], np.ndarray]]:
-    """Every map from observations to actions."""
+    """Yield every map from observations to actions."""
     places = sights(lengths, rewriting)
     for actions in itertools.product(np.eye(3), repeat=len(places)):
         yield dict(zip(places, actions, strict=True))
@@ -135,13 +138,14 @@ def test_the_closed_form_solves_the_renewal_equation(longest: int, steps: int) -
 
 
 def test_the_closed_form_counts_rows_of_lengths() -> None:
-    """Every row of five lengths of 1..3, walked for ten steps,
-    in which no sixth corridor can end.
+    """Every row of five lengths of 1..3 is walked for ten steps.
+
+    No sixth corridor can end in that time.
     """
-    finished = [
-        sum(walked <= 10 for walked in itertools.accumulate(n + 1 for n in row))
-        for row in itertools.product((1, 2, 3), repeat=5)
-    ]
+    finished = []
+    for row in itertools.product((1, 2, 3), repeat=5):
+        ends_of_corridors = itertools.accumulate(length + 1 for length in row)
+        finished.append(sum(end <= 10 for end in ends_of_corridors))
     assert expected_turns(3, 10) == Fraction(sum(finished), len(finished))
 
 
@@ -169,7 +173,7 @@ def test_no_memoryless_policy_beats_the_ceiling(
     ceiling = float(renewals(lengths, steps)) / 2
     returns = [
         memoryless_return(policy, lengths, rewriting, steps)
-        for policy in deterministic(lengths, rewriting)
+        for policy in deterministic_policies(lengths, rewriting)
     ]
     assert len(returns) == 3 ** len(sights(lengths, rewriting)) >= 81
     assert max(returns) == pytest.approx(ceiling, abs=1e-12)
@@ -185,14 +189,15 @@ def test_no_memoryless_policy_beats_the_ceiling(
 
 @pytest.mark.parametrize("rewriting", [True, False], ids=["rewriting", "retention"])
 def test_punished_turns_would_pay_for_standing_still(rewriting: bool) -> None:
-    """Why a wrong turn is worth 0: at -1, the best habit earns 0,
-    but waiting before a contrary sign earns more.
+    """A wrong turn is worth 0, because at -1 it would pay to wait before a contrary sign.
+
+    At -1 the best habit earns 0, and waiting earns more.
     """
     returns = {
         tuple(int(chances.argmax()) for chances in policy.values()): memoryless_return(
             policy, (2,), rewriting, 9, -1.0
         )
-        for policy in deterministic((2,), rewriting)
+        for policy in deterministic_policies((2,), rewriting)
     }
     walking = [
         value
@@ -224,8 +229,9 @@ def test_ppo_without_memory_stays_at_the_ceiling() -> None:
 
 
 def test_recurrent_ppo_remembers_the_sign() -> None:
-    """The card says partially observed, so PPO gets a memory:
-    it comes near the optimum, twice the ceiling.
+    """The card says partially observed, so PPO gets a memory.
+
+    It comes near the optimum, which is twice the ceiling.
     """
     task = CARD.build(difficulty="rewriting-short")
     *_, policy = PPO(total_steps=60_000).train(task, seed=0, budget="smoke")
@@ -236,8 +242,9 @@ def test_recurrent_ppo_remembers_the_sign() -> None:
 
 
 def test_the_walk_is_that_of_the_rules(tier: TMaze) -> None:
-    """Random and purposeful actions through the single env,
-    beside a plain account of where the walker is.
+    """Compare the environment with a plain account of where the walker is.
+
+    Actions are random and purposeful.
     """
     env = gymnasium.make("rlsuite/TMaze-v0", difficulty=tier.difficulty)
     rng = np.random.default_rng(0)
@@ -258,13 +265,9 @@ def test_the_walk_is_that_of_the_rules(tier: TMaze) -> None:
             if position == 0:
                 lengths.append(length)
                 ways.append(side)
-            action = (
-                int(rng.integers(3))
-                if rng.random() < 0.2
-                else FORWARD
-                if position < length
-                else LEFT
-            )
+            action = FORWARD if position < length else LEFT
+            if rng.random() < 0.2:
+                action = int(rng.integers(3))
             observation, reward, terminated, truncated, info = env.step(action)
             straight += position < length and action == FORWARD
             if position < length:
@@ -300,8 +303,9 @@ def test_lengths_and_ways_are_uniform_and_independent(name: str) -> None:
 
 
 def test_nothing_but_the_sign_tells_the_way(tier: TMaze) -> None:
-    """Two mazes that differ in the way only look alike wherever no sign is in sight:
-    numbers, words and picture.
+    """Two mazes that differ only in the way look alike wherever no sign is in sight.
+
+    They are compared in numbers, words and picture.
 
     With both ways equally likely, the information about the way that is left there is exactly zero.
     """

@@ -1,5 +1,6 @@
-"""Heuristic players beside the references: their measured scores,
-and each rule against enumeration or plain Python.
+"""Heuristic players beside the references.
+
+Their scores are measured, and each rule is compared with enumeration or plain Python.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ pytestmark = pytest.mark.of_variants
 
 CARDS = [each for each in cards().values() if "heuristic" in each.yardsticks]
 CLOSE = {("Recommend-v0", "easy"), ("TextNav-v0", None)}
-"""Tiers in which the rule is nearly best:
-four questions cost 0.08 together, and a small house costs few steps.
+"""Tiers in which the rule is nearly best.
+
+Four questions cost 0.08 together, and a small house costs few steps.
 """
 
 NO_BETTER = {("Chess-v0", "hard")}
@@ -62,8 +64,9 @@ def contexts(task: Any, number: int) -> Any:
 
 
 def agrees(measured: Score, exact: float) -> bool:
-    """Return whether a measured mean lies within twice
-    its interval's half-width of the exact one.
+    """Return whether a measured mean is near the exact one.
+
+    It is if it lies within twice its interval's half-width.
     """
     return abs(measured.mean - exact) <= measured.high - measured.low
 
@@ -128,8 +131,9 @@ def test_questions_in_order_need_as_many_turns_as_on_paper(name: str) -> None:
 
 
 def test_all_symptoms_are_worth_what_bayes_says() -> None:
-    """The chance of the likeliest disease,
-    over all answers to the symptoms, of tables that are drawn.
+    """The score is the chance of the likeliest disease over all answers to the symptoms.
+
+    Tables are drawn.
     """
     task: Any = card("Diagnosis-v0").build()
     symptoms = task.diseases - 1
@@ -179,8 +183,9 @@ def test_first_pages_tell_as_often_as_they_show_the_latest_report() -> None:
 
 
 def test_who_confines_the_king_mates_at_once_where_that_can_be_and_gives_nothing_away() -> None:
-    """Mates in one are those of the tables;
-    with a queen there is always a move without stalemate or loss.
+    """Mates in one are those of the tables.
+
+    With a queen there is always a move without stalemate or loss.
     """
     record = play_heuristic(card("Endgame-v0").build(), 256)
     at_once = record.info["shortest"] == 1
@@ -229,8 +234,9 @@ def test_who_captures_takes_the_piece_that_is_worth_most_and_any_of_its_captors(
 
 
 def test_the_newcomer_needs_only_what_is_shown_and_comes_to_tools_of_stone() -> None:
-    """It plays without the world, creatures and rules;
-    what it takes for its view is what the words show.
+    """It plays without the world, creatures and rules.
+
+    What it takes for its view is what the words show.
     """
     env: Any = gymnasium.make("rlsuite/Survival-v0", split="test").unwrapped
     task = env.task
@@ -314,9 +320,7 @@ ONE_TABLE = {
     "medium": ("For each year, what is the total",),
     "hard": ("never occur",),
 }
-"""The question of the test split, of each difficulty,
-for which one table and one condition are enough.
-"""
+"""Question of the test split, of each difficulty, for which one table and one condition do."""
 
 
 @pytest.mark.parametrize("difficulty", ONE_TABLE)

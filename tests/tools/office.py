@@ -1,5 +1,6 @@
-"""The office a second time, in plain Python:
-its APIs from their documentation, its judge from the specifications.
+"""The office a second time, in plain Python.
+
+Its APIs follow their documentation, its judge the specifications.
 
 Nothing here is taken from the task's own functions: rows become dicts and tuples, sets become
 Python sets.
@@ -27,7 +28,7 @@ class Office:
 
     @classmethod
     def of(cls, world: Any) -> Office:
-        """From the task's tables."""
+        """Read the office from the task's tables."""
         w = world
         return cls(
             {
@@ -55,7 +56,7 @@ class Office:
         )  # fmt: skip
 
     def sheet(self) -> Any:
-        """A value to compare: the order of requests and transfers does not count."""
+        """Return a value to compare, without the order of requests and transfers."""
         requests = Counter(map(tuple, self.requests.values()))
         return (
             self.contacts,
@@ -73,7 +74,7 @@ class Office:
         return {event["time"] for event in self.events.values()}
 
     def day(self, day: int) -> set[int]:
-        """Its six times."""
+        """Return the six times of a day."""
         return set(range(6 * day - 5, 6 * day + 1))
 
     # -- the calls that change something; each gives the name of its error, or None ----------------
@@ -189,8 +190,9 @@ class Office:
 
 @dataclass
 class Verdict:
-    """Demands of an instruction on an office: a reason to refuse,
-    or the offices to end in and a number to answer.
+    """Demands of an instruction on an office.
+
+    They are a reason to refuse, or the offices to end in and a number to answer.
     """
 
     reason: str | None
@@ -205,7 +207,10 @@ EVENT = {"move_to_day", "change_place", "invite_city", "split_bill"}
 
 
 def verdict(template: str, start: Office, ask: Any) -> Verdict:  # noqa: PLR0912, PLR0915  (a case a template)
-    """From the rules and the template's specification; all reasons that hold must be one."""
+    """Return the verdict by the rules and the template's specification.
+
+    All reasons that hold must be one.
+    """
     a = {name: int(value) for name, value in ask._asdict().items()}
     end, reasons = start.copy(), []
     people, events = sorted(start.contacts), sorted(start.events)
@@ -355,7 +360,7 @@ def clarity(namesakes: list[int]) -> list[str]:
 def is_success(
     decision: Verdict, end: Office, ending: str, reply: int, reasons: dict[str, int]
 ) -> bool:
-    """Whether an episode that ended so is a success."""
+    """Return whether an episode that ended so is a success."""
     if all(end.sheet() != office.sheet() for office in decision.goals):
         return False
     if decision.reason:

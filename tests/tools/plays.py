@@ -1,5 +1,6 @@
-"""Whole episodes with every state kept, by the oracle,
-by a script, or at random; one program a tier.
+"""Whole episodes with every state kept, by the oracle, by a script, or at random.
+
+One program serves a tier.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def task_of(tier: str) -> OfficeApps:
 
 @cache
 def programs(tier: str) -> tuple[Any, Any]:
-    """Beginning and playing a batch of episodes, compiled once for the batch size."""
+    """Compile beginning and playing a batch of episodes, once for the batch size."""
     task = task_of(tier)
 
     def begin(key: jax.Array, split: jax.Array) -> Any:
@@ -60,8 +61,9 @@ def programs(tier: str) -> tuple[Any, Any]:
         return params, task.initial(key, params)
 
     def random_action(mask: jax.Array, key: jax.Array) -> jax.Array:
-        """A random API that does not end the episode;
-        arguments that are known, seldom others or none.
+        """Return a random API that does not end the episode.
+
+        Its arguments are known ones, seldom others or none.
         """
         offset, numbers, sizes = 0, [], task.action_space.nvec.tolist()
         chances = jax.random.uniform(key, (sum(sizes),))
@@ -98,7 +100,7 @@ def play(
     script: list[list[int]] | None = None,
     split: Split = Split.TEST,
 ) -> Play:
-    """Batches of 256 episodes by the oracle, or by a script of actions (its last one repeated).
+    """Play batches of 256 episodes by the oracle, or by a script that repeats its last action.
 
     With probability ``noise`` an action is replaced by a random one.
     """
@@ -121,7 +123,7 @@ def play(
 
 
 def at(tree: Any, *index: int) -> Any:
-    """One entry of a batch."""
+    """Return one entry of a batch."""
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
@@ -130,7 +132,7 @@ def number_of(name: str) -> int:
 
 
 def judge(tier: str) -> Any:
-    """``task.solved`` over states and params, batch by batch."""
+    """Return ``task.solved`` over states and params, batch by batch."""
 
     def solved(states: Any, params: Any) -> np.ndarray:
         count = len(states.ending)

@@ -1,5 +1,6 @@
-"""Calls as language models write them:
-every form and spelling gives the same action, and none another meaning.
+"""Calls as language models write them.
+
+Every form and spelling gives the same action, and none another meaning.
 """
 
 from __future__ import annotations

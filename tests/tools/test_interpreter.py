@@ -1,5 +1,6 @@
-"""Interpreter: its machine against an account in Python,
-its functions against plain lists, and attacks on both.
+"""Interpreter: its machine against an account in Python, and attacks on it.
+
+Its functions are compared with plain lists and attacked too.
 """
 
 from __future__ import annotations
@@ -65,12 +66,13 @@ RESULTS: dict[int, Any] = {
 }
 
 
-def ran(program: np.ndarray, numbers: list[int]) -> tuple[list[int], int]:
+def run_by_account(program: np.ndarray, numbers: list[int]) -> tuple[list[int], int]:
     """Run a program by an account of the language in Python; return output and fault."""
     variables, memory, output, unread, line = [0] * 8, [0] * 16, [], [*numbers], 0
     for step in range(1, machine.STEPS + 1):
         op, target, *operands = map(int, program[line]) if line < machine.LINES else (0, 0, 0, 0)
-        y, z = (variables[o] if o < 8 else len(unread) if o == 8 else o - 9 for o in operands)
+        values = [*variables, len(unread), *range(17)]
+        y, z = (values[operand] for operand in operands)
         if op == Op.END:
             return output, Fault.NONE
         fault = {
@@ -98,8 +100,9 @@ def ran(program: np.ndarray, numbers: list[int]) -> tuple[list[int], int]:
 
 
 def test_the_machine_does_what_the_account_does() -> None:
-    """Random programs, more of them with jumps than with ends,
-    and those of the specifications, by input.
+    """Programs are random, more of them with jumps than with ends, or of the specifications.
+
+    The machine and the account are compared for each input.
     """
     rng = np.random.default_rng(0)
     programs = rng.integers(0, machine.SIZES, (1500, machine.LINES, 4)).astype(np.int32)
@@ -118,7 +121,7 @@ def test_the_machine_does_what_the_account_does() -> None:
     end = jax.jit(jax.vmap(machine.run))(programs, inputs, lengths)
     faults = set()
     for number, program in enumerate(programs):
-        output, fault = ran(program, inputs[number][: lengths[number]].tolist())
+        output, fault = run_by_account(program, inputs[number][: lengths[number]].tolist())
         faults.add(int(fault))
         assert (end.output[number][: end.written[number]].tolist(), int(end.fault[number])) == (
             output,
@@ -159,8 +162,9 @@ def test_wanted_outputs_are_those_of_plain_lists_and_the_reference_reaches_them(
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_one_program_for_all_instances_is_seldom_right(tier: int) -> None:
-    """Functions of the test split depend on K, a number of six,
-    so that a program for one K fits one instance in 18.
+    """Functions of the test split depend on K, a number of six.
+
+    So a program for one K fits one instance in 18.
     """
     task: Any = card("Interpreter-v0").build(difficulty=tier)
     count = 300

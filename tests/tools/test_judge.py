@@ -1,5 +1,6 @@
-"""The judge against a second one, written in plain Python
-from the specifications, over thousands of ends.
+"""The judge against a second one, over thousands of ends.
+
+The second one is written in plain Python from the specifications.
 """
 
 from __future__ import annotations

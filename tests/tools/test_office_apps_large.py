@@ -1,5 +1,6 @@
-"""OfficeAppsLarge-v0: its judge over all templates,
-its APIs against expectations, and players who do no task.
+"""OfficeAppsLarge-v0: its judge over all templates, and its APIs against expectations.
+
+Players who do no task are tried too.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Calls = list[tuple[str, dict[str, Any]]]
 
 @cache
 def instances() -> dict[str, list[Instance]]:
-    """Eight instances of every template, and one with each of its obstacles, by its name."""
+    """Return eight instances of every template, and one with each obstacle, by its name."""
     return {
         template.name: [plant_instance(template, Dice(7 + number, seed), "") for seed in range(8)]
         + [
@@ -65,9 +66,10 @@ def end_of(start: Any, calls: Calls) -> Any:
     return world
 
 
-def plain(world: Any, start: Any) -> Any:
-    """A world to compare in another way than the judge does:
-    old rows by id, new ones sorted by their words.
+def comparable_world(world: Any, start: Any) -> Any:
+    """Return a world to compare in another way than the judge does.
+
+    Old rows go by id, and new ones are sorted by their words.
     """
     tables = {}
     for table, rows in world.items():
@@ -109,7 +111,9 @@ def test_the_oracle_reaches_the_wanted_world_of_every_template_with_every_obstac
     for name, some in instances().items():
         for planted in some:
             end = end_of(planted.start, [*planted.solution])
-            assert plain(end, planted.start) == plain(planted.goal, planted.start), name
+            assert comparable_world(end, planted.start) == comparable_world(
+                planted.goal, planted.start
+            ), name
             assert distance(end, planted.goal, planted.start) == 0
             assert planted.solution[-1] == planted.ending, (name, planted.reason)
             assert len(planted.solution) <= 15
@@ -140,7 +144,7 @@ def test_without_any_one_change_the_goal_is_missed() -> None:
 
 
 def arguments_of(dice: Dice, planted: Instance, api: Any) -> dict[str, Any]:
-    """Random arguments of an API, ids that exist if possible."""
+    """Return random arguments of an API, ids that exist if possible."""
     nouns = {"contact": "contacts", "event": "events", "request": "requests", "mail": "mails",
              "message": "messages", "task": "tasks", "note": "notes", "song": "songs",
              "playlist": "playlists", "product": "products", "order": "orders"}  # fmt: skip
@@ -169,7 +173,9 @@ def test_any_other_change_misses_the_goal() -> None:
                 if api.changes:
                     more = [(api.name, arguments_of(dice, planted, api))]
                     end = end_of(planted.goal, more)
-                    spoilt = plain(end, planted.start) != plain(planted.goal, planted.start)
+                    spoilt = comparable_world(end, planted.start) != comparable_world(
+                        planted.goal, planted.start
+                    )
                     assert (distance(end, planted.goal, planted.start) > 0) == spoilt, (name, more)
                     changed[api.name] += spoilt
     assert min(changed.values()) > 0, changed
@@ -227,7 +233,7 @@ def test_people_and_templates_of_the_splits_differ() -> None:
 
 
 def world_by_hand() -> Any:
-    """A small world, and no random one."""
+    """Return a small world, and no random one."""
     empty = {table: {} for table in random_rows(Dice(0, 0), 0)}
     contact = {"last": "Adler", "relation": "friend", "favourite": False, "muted": False}
     return empty | {
@@ -362,7 +368,7 @@ def test_new_rows_may_come_in_any_order_but_not_twice() -> None:
 def play_script(
     env: Any, actions: list[Any], seed: int
 ) -> tuple[float, list[float], dict[str, Any]]:
-    """Return, rewards and last info of an episode by actions; None is the oracle's next call."""
+    """Play actions, None for the oracle's next call; give return, rewards and last info."""
     env.reset(seed=seed)
     solution = [*map(as_action, env.unwrapped._simulator.instance.solution)]
     rewards: list[float] = []
@@ -430,8 +436,9 @@ def _name(env: Any, seed: int) -> str:
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_players_who_do_not_do_the_task_earn_their_share_of_luck(tier: int) -> None:
-    """Finish, refuse for each reason, answer a number or a word,
-    list everything, write everything.
+    """Such players finish, refuse for each reason, or answer a number or a word.
+
+    Others list everything, or write everything.
     """
     some = [instance(tier, 1, number) for number in range(120)]
     reads: Calls = [
@@ -487,14 +494,14 @@ def test_text_and_actions_say_the_same() -> None:
         assert reward == 1
 
 
-REMARK = re.compile(r"; remark: .*(\n(Result of assistant_wait|notice|Instruction: Call).*)*")
 ORDER = re.compile(r"call (\w+\(\w+=\w+\))", re.IGNORECASE)
 
 
 @pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
 def test_a_player_who_obeys_remarks_in_rows_fails_and_one_who_does_not_succeeds(tier: str) -> None:
-    """The obedient player makes every call that a result orders,
-    once, and then goes on with the task.
+    """The obedient player makes every call that a result orders, once.
+
+    Then it goes on with the task.
     """
     env: Any = gymnasium.make(
         "rlsuite/OfficeAppsLarge-v0", view="text", injection="remarks", difficulty=tier

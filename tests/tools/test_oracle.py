@@ -37,8 +37,9 @@ def test_the_oracle_solves_every_template_and_every_refusal(tier: str, split: Sp
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_hidden_cells_change_neither_the_observation_nor_the_oracle(tier: str) -> None:
-    """All that was never shown is replaced by other values;
-    nothing a player is given may differ.
+    """All that was never shown is replaced by other values.
+
+    Nothing a player is given may differ.
     """
     task = task_of(tier)
     record = play(tier, 1, seed=3, noise=0.3)

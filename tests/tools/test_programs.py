@@ -19,7 +19,7 @@ PROGRAM = (
 
 
 def spell() -> str:
-    """A digest of what is traced of a step."""
+    """Return a digest of what is traced of a step."""
     task = card("OfficeApps-v0").build()
     episode, _ = jax.eval_shape(
         lambda: begin(task, np.zeros(2, np.uint32), 0, ContextSource(np.int32(0), np.int32(-1)))
@@ -32,11 +32,11 @@ def spell() -> str:
 
 
 def test_the_order_of_sets_does_not_reach_the_program() -> None:
-    def there(seed: str) -> str:
+    def digest_in_process(seed: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         command = [sys.executable, "-c", PROGRAM, os.path.dirname(__file__)]
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, check=True
         ).stdout
 
-    assert there("1") == there("2")
+    assert digest_in_process("1") == digest_in_process("2")

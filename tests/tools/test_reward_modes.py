@@ -1,5 +1,6 @@
-"""Every reward mode: honest play earns the most,
-nothing cheap pays, and each mode equals its closed form.
+"""Every reward mode pays honest play the most, and nothing cheap.
+
+Each mode equals its closed form.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rlbench_suite.core.policy import View, reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.tools.office.columns import World, distance, equal_worlds
 from rlbench_suite.envs.tools.office.office_apps import HAS_EFFECT
-from rlbench_suite.envs.tools.service_desk.service_desk import ACTIONS
+from rlbench_suite.envs.tools.service_desk.actions import ACTIONS
 
 pytestmark = pytest.mark.of_variants
 
@@ -131,8 +132,8 @@ def by_hand(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def cheap(name: str) -> dict[str, np.ndarray]:
-    """Players who do not do the task, or do more than it takes."""
+def cheap_plays(name: str) -> dict[str, np.ndarray]:
+    """Return the plays of players who do not do the task, or do more than it takes."""
     task: Any = card(name).build()
     honest, lengths = by_hand(name)
     task.action_space.seed(0)
@@ -165,7 +166,7 @@ def test_honest_play_earns_the_most_and_nothing_cheap_pays(name: str, mode: str)
     bound = {"Search-v0": 0.5}.get(name, 1.0) if mode == "thrifty" else 1.0
     assert total.max() == pytest.approx(1, abs=1e-6)
     assert total.min() > bound - 1e-6
-    for player, actions in cheap(name).items():
+    for player, actions in cheap_plays(name).items():
         _, rewards, _, _, ended, success, _ = play_script(name, mode, actions)
         earned = rewards.sum(1)
         assert (earned > -1e-6).all(), player
@@ -208,8 +209,9 @@ def test_thrift_is_its_closed_form() -> None:
 
 @pytest.mark.parametrize("name", ["ServiceDesk-v0", "OfficeApps-v0"])
 def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
-    """Compared with counters of names and of calls,
-    for players who are right, disturbed or random.
+    """Rewards are compared with counters of names and of calls.
+
+    Players are right, disturbed or random.
     """
     honest, lengths = by_hand(name)
     tools = [
@@ -221,13 +223,13 @@ def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
     ]
 
     def calls_of(actions: Any) -> list[tuple[Any, ...]]:
-        """Names and arguments."""
+        """Return names and arguments."""
         if name == "ServiceDesk-v0":
             return [(tools[action], action) for action in actions]
         return [tuple((action * HAS_EFFECT[action[0]]).tolist()) for action in actions]
 
     rewards = set()
-    for actions in cheap(name).values():
+    for actions in cheap_plays(name).values():
         plays = play_script(name, "matched", actions)
         for i in range(EPISODES):
             calls = calls_of(plays.actions[i][plays.steps[i] & plays.legal[i]])
@@ -246,7 +248,7 @@ def test_matched_rewards_are_dice_coefficients_of_multisets(name: str) -> None:
 @pytest.mark.parametrize("name", ["ServiceDesk-v0", "Search-v0", "Interpreter-v0", "OfficeApps-v0"])
 def test_dense_rewards_telescope(name: str) -> None:
     """All that was earned is between 0 and a half before the end, and circling adds nothing."""
-    for player, actions in cheap(name).items():
+    for player, actions in cheap_plays(name).items():
         _, rewards, steps, _, ended, success, _ = play_script(name, "dense", actions)
         before_last = np.cumsum(rewards, 1)[np.arange(EPISODES), np.maximum(steps.sum(1) - 2, 0)]
         several = steps.sum(1) > 1
@@ -258,8 +260,9 @@ def test_dense_rewards_telescope(name: str) -> None:
 
 
 def test_progress_in_the_office_is_the_share_of_the_wanted_changes() -> None:
-    """Before its last word the reference has made all of them;
-    distances are compared with counters of rows.
+    """Before its last word the reference has made all of them.
+
+    Distances are compared with counters of rows.
     """
     honest, lengths = by_hand("OfficeApps-v0")
     plays = play_script("OfficeApps-v0", "dense", honest)
@@ -308,7 +311,7 @@ def test_routing_pays_honest_play_best_in_both_modes_and_thrift_as_its_sheet_say
         shape = np.full_like(honest, HONEST)
         best = play_script("Routing-v0", mode, shape).rewards.sum(1)
         assert 0.2 < best.mean() < best.max() <= 1
-        for player, actions in cheap("Routing-v0").items():
+        for player, actions in cheap_plays("Routing-v0").items():
             plays = play_script("Routing-v0", mode, actions)
             earned = plays.rewards.sum(1)
             assert (plays.rewards >= 0).all()
@@ -316,7 +319,7 @@ def test_routing_pays_honest_play_best_in_both_modes_and_thrift_as_its_sheet_say
             alike = player in ("random, then honest", "all but the end, for ever")
             error = 3 * (best - earned).std() / EPISODES**0.5
             assert earned.mean() < best.mean() + (error if alike else -error), player
-    for actions in cheap("Routing-v0").values():
+    for actions in cheap_plays("Routing-v0").values():
         plain, thrifty = (
             play_script("Routing-v0", mode, actions) for mode in ("success", "thrifty")
         )
@@ -330,8 +333,9 @@ def test_routing_pays_honest_play_best_in_both_modes_and_thrift_as_its_sheet_say
 
 @pytest.mark.parametrize("name", ["OfficeAppsLarge-v0", "ServiceDesk-v0"])
 def test_a_reply_that_is_no_call_is_a_call_too_many(name: str) -> None:
-    """The format's part of ``matched``: after k unreadable replies,
-    n right calls earn 2 n / (2 n + k).
+    """After k unreadable replies, n right calls earn 2 n / (2 n + k).
+
+    This is the format's part of ``matched``.
     """
     env: Any = gymnasium.make(f"rlsuite/{name}", view="text", reward="matched", split="test")
     player: Any = reference_player(env.unwrapped.task)

@@ -1,5 +1,6 @@
-"""Routing: its dynamic programme against a tree of all histories,
-its rules against an account, cheap players below.
+"""Routing: its dynamic programme against a tree of all histories.
+
+Its rules are compared with a plain account, and cheap players earn less.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Search: its corpora and answers against an account that reads documents,
-its fewest searches against enumeration.
+"""Search: its corpora and answers against an account that reads documents.
+
+Its fewest searches are compared with enumeration.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import load
-from rlbench_suite.envs.tools.search.corpus import NAMES, RELATIONS, written
+from rlbench_suite.envs.tools.search.corpus import NAMES, RELATIONS, all_reports
 
 pytestmark = pytest.mark.of_variants
 
@@ -79,7 +80,7 @@ def test_a_reader_of_the_text_finds_the_answer(hops: int) -> None:
 def test_corpora_keep_their_rules() -> None:
     people, years, _ = (
         np.asarray(array)
-        for array in jax.vmap(written)(np.arange(400, dtype=np.uint32).reshape(200, 2))
+        for array in jax.vmap(all_reports)(np.arange(400, dtype=np.uint32).reshape(200, 2))
     )
     assert (years[..., 0] > years[..., 1]).all()
     assert (years[..., 1] > years[..., 2]).all()
@@ -155,12 +156,13 @@ def test_each_search_takes_its_price_off_a_right_answer_in_every_mode(
 
 
 def test_documents_that_disagree_bear_different_dates() -> None:
-    """No two reports of a fact are of one year,
-    so that the date always decides which name holds.
+    """No two reports of a fact are of one year.
+
+    So the date always decides which name holds.
     """
     _, years, counts = (
         np.asarray(array)
-        for array in jax.vmap(written)(np.arange(80, dtype=np.uint32).reshape(40, 2))
+        for array in jax.vmap(all_reports)(np.arange(80, dtype=np.uint32).reshape(40, 2))
     )
     for rows, numbers in zip(years.reshape(-1, 3), counts.ravel(), strict=True):
         assert len(set(rows[:numbers])) == numbers
@@ -189,7 +191,9 @@ def test_judgements_are_exact_and_only_right_answers_pay_for_them() -> None:
             if not irrelevant and len(reports) < int(complete):
                 continue  # not known yet
             latest = int(year) == max(y for y, _ in reports) if reports else False
-            word = "irrelevant" if irrelevant else "current" if latest else "outdated"
+            word = "current" if latest else "outdated"
+            if irrelevant:
+                word = "irrelevant"
             for _ in range(2):  # the second time it does not count
                 *_, info = env.step(call("judge", document=int(number), label=word))
             right_judgements += 1

@@ -1,5 +1,6 @@
-"""ServiceDesk: its judge against the policy written out,
-a clerk who reads the text, and players who do not care.
+"""ServiceDesk: its judge against the policy written out.
+
+A clerk who reads the text plays it, and so do players who do not care.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.adapters.rollout import play, replay
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import load
+from rlbench_suite.envs.tools.service_desk.actions import ACTIONS
 from rlbench_suite.envs.tools.service_desk.clerk import Clerk, YesClerk
-from rlbench_suite.envs.tools.service_desk.service_desk import ACTIONS, WISHES, ServiceDesk
+from rlbench_suite.envs.tools.service_desk.policy import WISHES
+from rlbench_suite.envs.tools.service_desk.service_desk import ServiceDesk
 
 pytestmark = pytest.mark.of_variants
 
@@ -34,28 +37,26 @@ WANTS = {
 ROW = re.compile(r"Order (\d): (\w+), (\w+)(?:, (\d+) days (ago|late))?(, final sale)?\.")
 
 
-def denied(wish: str, status: str, days: int, final: bool, gold: bool) -> str:
-    """Return the policy's reason to deny, nothing if it grants the wish;
-    ``days`` since delivery or late.
+def denial_reason(wish: str, status: str, days: int, final: bool, gold: bool) -> str:
+    """Return the policy's reason to deny, nothing if it grants the wish.
+
+    ``days`` are those since delivery, or those late.
     """
-    if wish in ("cancel", "redirect"):
-        return "wrong_status" if status != "processing" else "final_sale" if final else ""
-    if wish == "compensate":
-        return (
-            "wrong_status"
-            if status != "shipped"
-            else ""
-            if days >= (3 if gold else 6)
-            else "not_late_enough"
-        )
-    if status != "delivered":
+    status_of_wish = {"cancel": "processing", "redirect": "processing", "compensate": "shipped"}
+    if status != status_of_wish.get(wish, "delivered"):
         return "wrong_status"
+    if wish in ("cancel", "redirect"):
+        return "final_sale" if final else ""
+    if wish == "compensate":
+        return "" if days >= (3 if gold else 6) else "not_late_enough"
     if wish == "replace":
         return "" if days <= 90 else "too_late"
-    return "final_sale" if final else "" if days <= (90 if gold else 60) else "too_late"
+    if final:
+        return "final_sale"
+    return "" if days <= (90 if gold else 60) else "too_late"
 
 
-def served(env: Any, seed: int) -> tuple[float, dict[str, Any], str]:
+def play_by_text(env: Any, seed: int) -> tuple[float, dict[str, Any], str]:
     """Play a conversation by its text alone; return reward, info and how it ended."""
 
     def act(call: str) -> str:
@@ -77,7 +78,7 @@ def served(env: Any, seed: int) -> tuple[float, dict[str, Any], str]:
         _, item, status, days, _, final = ROW.findall(act(f"look_up(order={order})"))[0]
         if item in text:
             break
-    if reason := denied(wish, status, int(days or 0), bool(final), "gold" in pin):
+    if reason := denial_reason(wish, status, int(days or 0), bool(final), "gold" in pin):
         act(f"deny(reason={reason})")
         return reward, info, reason
     if wish == "return" and int(days) > (60 if "gold" in pin else 30):
@@ -95,7 +96,7 @@ def test_a_clerk_who_reads_the_text_is_always_right(difficulty: int) -> None:
     )
     ends = set()
     for seed in range(150):
-        reward, info, end = served(env, seed)
+        reward, info, end = play_by_text(env, seed)
         assert reward == 1
         assert info["success"]
         assert info["must_deny"] == (end not in (*WISHES, "credit"))
@@ -112,8 +113,9 @@ def test_the_reference_is_always_right_and_thrifty() -> None:
 
 
 def known_to_be_right(action: int, state: Any, params: Any) -> bool:
-    """Whether an agent who has heard and read no more
-    than the state says has a ground for an action.
+    """Return whether an agent has a ground for an action.
+
+    The agent has heard and read no more than the state says.
     """
     name, order = ACTIONS[action], int(state.named_order)
     read = order >= 0 and bool(state.wish_known & state.looked_up[order])
@@ -133,16 +135,16 @@ def test_no_agent_with_a_ground_for_each_action_takes_fewer_than_the_reference()
     every, none = jnp.arange(len(ACTIONS)), np.zeros(0)
 
     @jax.jit
-    def following(state: Any, params: Any) -> Any:
+    def next_states(state: Any, params: Any) -> Any:
         after = jax.vmap(lambda action: task.transition(state, action, KEY, params))(every)
         return after, jax.vmap(lambda parent: task.solved(parent, params))(after)
 
-    def fewest(state: Any, params: Any) -> int:
+    def min_turns(state: Any, params: Any) -> int:
         level, visited = [state], set()
         for turns in range(1, 21):
             ahead = []
             for parent in level:
-                after, solved = jax.tree.map(np.asarray, following(parent, params))
+                after, solved = jax.tree.map(np.asarray, next_states(parent, params))
                 for action in range(len(ACTIONS)):
                     if not known_to_be_right(action, parent, params):
                         continue
@@ -165,7 +167,7 @@ def test_no_agent_with_a_ground_for_each_action_takes_fewer_than_the_reference()
     record = play(task, load(task.card.reference).for_task(task), range(24))
     for seed in range(24):
         env.reset(seed=seed)
-        assert fewest(env.unwrapped.episode.state, env.unwrapped.params) == record.length[seed]
+        assert min_turns(env.unwrapped.episode.state, env.unwrapped.params) == record.length[seed]
     assert len(set(record.length)) > 4
 
 
@@ -205,13 +207,15 @@ def test_careful_clerks_who_grant_or_deny_everything_are_often_wrong(difficulty:
     def share(player: Any) -> float:
         return float(play(task, player, range(1000)).info["success"].mean())
 
-    def denier(reason: int) -> Clerk:
+    def denying_clerk(reason: int) -> Clerk:
         policy = No(desk_card, difficulty=difficulty, dtype="float32")
         policy.reason = reason
         return Clerk.for_task(policy)
 
     assert 0.3 < share(YesClerk.for_task(task)) < 0.6
-    assert max(share(denier(number)) for number in range(5)) < (0.2 if difficulty == 1 else 0.3)
+    assert max(share(denying_clerk(number)) for number in range(5)) < (
+        0.2 if difficulty == 1 else 0.3
+    )
 
 
 def test_a_reply_that_is_no_call_asks_nothing() -> None:

@@ -1,5 +1,6 @@
-"""SQL: its queries against plain Python, its judge against near misses,
-and attacks on the database and the answer.
+"""SQL: its queries against plain Python, and its judge against near misses.
+
+The database and the answer are attacked too.
 """
 
 from __future__ import annotations
@@ -109,8 +110,9 @@ ACCOUNTS: dict[str, Any] = {
     ],
     "average over all": lambda a, b, c, n, word: [(len(c) / len(a),)],
 }
-"""Answers by words of the question, without SQL:
-from people (id, name, city, age), things, links, and a name in it.
+"""Answers by words of the question, without SQL.
+
+They take people (id, name, city, age), things, links, and a name in the question.
 """
 
 
@@ -232,8 +234,9 @@ def test_a_right_answer_in_other_words_earns_one_and_thrift_counts_calls() -> No
 
 
 def test_replies_of_models_are_read_whole_and_bytes_do_not_stop_an_episode() -> None:
-    """Comments do not swallow what follows them,
-    and what cannot be printed is shown as a question mark.
+    """Comments do not swallow what follows them.
+
+    What cannot be printed is shown as a question mark.
     """
     env: Any = gymnasium.make("rlsuite/SQL-v0", view="text", difficulty="easy").unwrapped
     env.reset(seed=5)
@@ -253,8 +256,9 @@ def test_replies_of_models_are_read_whole_and_bytes_do_not_stop_an_episode() -> 
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_no_right_answer_is_nothing(tier: int) -> None:
-    """A sum over no rows is NULL in SQL and zero to most people,
-    so such questions are not asked.
+    """A sum over no rows is NULL in SQL and zero to most people.
+
+    So such questions are not asked.
     """
     for number in range(60):
         exercise = instance(tier, 1, number)
@@ -268,8 +272,9 @@ def test_no_right_answer_is_nothing(tier: int) -> None:
 
 
 def test_a_query_cannot_take_long() -> None:
-    """Strings are short, and queries with a slow function take few steps,
-    so that all LIKEs together stay short.
+    """Strings are short, and queries with a slow function take few steps.
+
+    So all LIKEs together stay short.
     """
     base, theme = database(0, 1), THEMES[0]
     links = f"{theme.c}, {theme.c} b, {theme.c} c"
@@ -337,8 +342,9 @@ print("wrong:", wrong)
 
 
 def test_six_threads_query_one_database() -> None:
-    """Play in a process of its own, because threads
-    that wait for each other inside SQLite cannot be ended.
+    """Play in a process of its own.
+
+    Threads that wait for each other inside SQLite cannot be ended.
     """
     process = subprocess.run(
         [sys.executable, "-c", SIX_CLIENTS], capture_output=True, text=True, timeout=600, check=True
@@ -400,9 +406,10 @@ def mutants(query: str) -> set[str]:
 
 
 @cache
-def crowded(theme: int, group: int) -> list[sqlite3.Connection]:
-    """Return databases of the schema full of values near a group's constants;
-    names and sizes are unique.
+def crowded_databases(theme: int, group: int) -> list[sqlite3.Connection]:
+    """Return databases of the schema full of values near a group's constants.
+
+    Names and sizes are unique.
     """
     dice, names, focus = Dice(7, theme, group), THEMES[theme], focus_of(theme, GROUP * group)
     bases = []
@@ -428,9 +435,9 @@ def crowded(theme: int, group: int) -> list[sqlite3.Connection]:
     return bases
 
 
-def differs(exercise: Any, mutant: str) -> bool:
+def has_other_rows(exercise: Any, mutant: str) -> bool:
     """Return whether a mutant gives other rows than the query on some crowded database."""
-    for base in crowded(exercise.theme, exercise.seeds[0] // GROUP):
+    for base in crowded_databases(exercise.theme, exercise.seeds[0] // GROUP):
         expected = tuple(base.execute(exercise.query))
         try:
             rows = tuple(base.execute(mutant))
@@ -443,8 +450,9 @@ def differs(exercise: Any, mutant: str) -> bool:
 
 
 def test_nearly_right_queries_are_wrong() -> None:
-    """At least 99 % of the mutants that mean something else are refused,
-    for each template at least 95 %.
+    """At least 99 % of the mutants that mean something else are refused.
+
+    For each template it is at least 95 %.
     """
     counts: Counter[str] = Counter()
     refused: Counter[str] = Counter()
@@ -452,7 +460,7 @@ def test_nearly_right_queries_are_wrong() -> None:
         exercise = instance(1 + number % 3, number // 3 % 2, number)
         (name,) = [t.question for t in TEMPLATES if fits(t.question, exercise.question)]
         for mutant in sorted(mutants(exercise.query)):
-            if differs(exercise, mutant):
+            if has_other_rows(exercise, mutant):
                 counts[name] += 1
                 refused[name] += not sql.judge(exercise, mutant)
     assert len(counts) == len(TEMPLATES)

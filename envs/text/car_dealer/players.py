@@ -1,5 +1,6 @@
-"""The reference player of CarDealer:
-Bayes-optimal against the whole population, by dynamic programming.
+"""The reference player of CarDealer, which is Bayes-optimal against the whole population.
+
+Dynamic programming finds its play.
 
 The other side is one of the surpluses x 5 tempers x 4 levels of firmness, all equally likely
 beforehand. That is what training can tell: surpluses and tempers are as frequent in the train
@@ -57,9 +58,7 @@ class Answer(NamedTuple):
 
 
 def population(steps: int, split: int | None = None) -> list[tuple[int, int, int]]:
-    """Return surplus, temper and firmness of everyone,
-    or of those of a split, by rising surplus.
-    """
+    """Return surplus, temper and firmness of everyone, or of a split, by rising surplus."""
     numbers = itertools.product(range(len(sizes(steps))), range(len(TEMPERS)), range(FIRMNESS))
     return [
         (sizes(steps)[size], k, f)
@@ -103,8 +102,9 @@ class Programme:
         return {answer.offer: people for answer, people in self._answers[0][self.steps].items()}
 
     def answers(self, time: int, demand: int, lowest: int, people: int) -> list[tuple[Answer, int]]:
-        """Return the answers to a demand in a round,
-        and who of some people gives them; without who cannot pay it.
+        """Return the answers to a demand in a round, each with the people that give it.
+
+        People who cannot pay the demand are left out.
         """
         people &= self._can_pay[demand]
         answer_sets = self._answers[time + 1][min(lowest, demand)]
@@ -153,8 +153,10 @@ class Programme:
 
 @cache
 def decision_tree(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the best play, which no field holds because arrays have no hash:
-    ``jax.jit(player.act)`` needs one.
+    """Return the best play.
+
+    No field of the player holds it, because ``jax.jit(player.act)`` needs a hash and arrays have
+    none.
 
     Returns:
         The node by opening offer, int32 ``(Z + 1,)``; the demand at each node, int32 ``(nodes,)``,
@@ -210,8 +212,9 @@ class Haggler(eqx.Module):
 
 @privileged_player
 class Demands(eqx.Module):
-    """A heuristic player: it demands a multiple of the first offer,
-    gives in by and by, and takes what is as good.
+    """A heuristic player, which demands a multiple of the first offer and gives in step by step.
+
+    It takes an offer that is as good as what it would demand.
     """
 
     first: Any

@@ -137,16 +137,18 @@ def sizes(steps: int) -> tuple[int, ...]:
 
 
 def worth(gain: Any, surplus: Any) -> Any:
-    """Return what a deal pays that gives the agent so many steps,
-    before the discount; of Python, NumPy or JAX.
+    """Return the pay of a deal that gives the agent ``gain`` steps, before the discount.
+
+    The arguments are Python numbers, or arrays of NumPy or JAX.
     """
     beyond_even = (gain / surplus - EVEN_SHARE) / (MAX_SHARE - EVEN_SHARE)
     return beyond_even * (beyond_even > 0)
 
 
 def offer_table(steps: int) -> np.ndarray:
-    """Return what the other side offers,
-    int32 ``(tempers, firmness, surplus, round, lowest demand)``.
+    """Return the offers of the other side, int32.
+
+    The axes are ``(tempers, firmness, surplus, round, lowest demand)``.
 
     Args:
         steps: Z; the last axis and the one of surpluses count from 0 to Z, that of rounds from 0 to
@@ -172,8 +174,9 @@ def offer_table(steps: int) -> np.ndarray:
 
 
 def leaves(temper: Any, firmness: Any, time: Any) -> Any:
-    """Return whether the other side leaves at the start
-    of a round if there is no deal; arrays of NumPy or JAX.
+    """Return whether the other side leaves at the start of a round if there is no deal.
+
+    The arguments are arrays of NumPy or JAX.
     """
     return (temper == IMPATIENT) & (time > PATIENCE + firmness) | (time >= ROUNDS)
 

@@ -1,5 +1,6 @@
-"""Sets of squares of a chess board as bits:
-two words of 32 for 64 squares, from a1 along the ranks to h8.
+"""Sets of squares of a chess board as bits.
+
+Two words of 32 bits hold the 64 squares, from a1 along the ranks to h8.
 
 Many sets are shifted at once, one in each direction: the last axis of an array is then the
 direction. Constant indices are int32, because int64 ones fail in JAX's float64 context.
@@ -116,6 +117,11 @@ def _reverse_bytes(word: jax.Array) -> jax.Array:
     return swapped << 16 | swapped >> 16
 
 
+def _word_of(flags: np.ndarray) -> int:
+    """Return the word whose bits are 32 flags."""
+    return sum(1 << int(bit) for bit in np.flatnonzero(flags))
+
+
 class Shift(NamedTuple):
     """Shifts of whole sets by ranks and files, one for each entry along the last axis.
 
@@ -135,17 +141,15 @@ class Shift(NamedTuple):
         """Make the shifts by the given ranks and files."""
         rank, file = np.divmod(np.arange(64), 8)
         inside = [((rank - up) | (file - right)) & ~7 == 0 for up, right in steps]
-        words = [
-            [sum(1 << int(bit) for bit in np.flatnonzero(half)) for half in np.split(on, 2)]
-            for on in inside
-        ]
+        words = [[_word_of(half) for half in np.split(on, 2)] for on in inside]
         turns = np.array([(8 * up + right) % 64 for up, right in steps])
         low, high = np.array(words, np.uint32).T
         return cls(turns >= 32, (turns % 32).astype(np.uint32), low, high)
 
     def __call__(self, sets: Bits) -> Bits:
-        """Shift each set by its own step; a set without an axis
-        of directions is shifted by all of them.
+        """Shift each set by its own step.
+
+        A set without an axis of directions is shifted by all of them.
         """
         first = jnp.where(self.swap, sets.high, sets.low)
         second = jnp.where(self.swap, sets.low, sets.high)
@@ -165,8 +169,9 @@ LEAPS = Shift.along(*JUMPS)
 
 
 def sliding_reach(sources: Bits, through: Bits) -> Bits:
-    """Return the squares that sliders see in each direction (last axis)
-    from their sources through free squares.
+    """Return the squares that sliders see in each direction (last axis).
+
+    They look from their sources through free squares.
     """
 
     def flood(sources: Bits, through: Bits) -> Bits:

@@ -94,8 +94,9 @@ def endpoints(move: int, black: bool) -> tuple[int, int]:
 
 
 def move_name(move: int, position: Position, black: bool) -> str:
-    """Name a move in UCI notation; a move off the board
-    by its ranks and files, seen by the side to move.
+    """Name a move in UCI notation.
+
+    A move off the board is named by its ranks and files, as the side to move sees it.
     """
     plane = move // 64
     start, end = endpoints(move, black)
@@ -105,7 +106,7 @@ def move_name(move: int, position: Position, black: bool) -> str:
     letter = (
         PROMOTED[(plane - 64) // 3]
         if plane >= 64
-        else "q" * _promotes(position, move % 64, end ^ 56 * black)
+        else "q" * _is_promotion(position, move % 64, end ^ 56 * black)
     )
     return SQUARES[start] + SQUARES[end] + letter
 
@@ -124,7 +125,7 @@ def read_move(text: str, position: Position, black: bool) -> int:
     letter = match[3]
     if plane < 0:
         raise ValueError(f"no piece moves from {match[1]} to {match[2]}")
-    promotes = _promotes(position, start, end) and plane in PUSHED
+    promotes = _is_promotion(position, start, end) and plane in PUSHED
     if letter and not promotes:
         raise ValueError(f"{text}: no pawn of yours becomes another piece there")
     if promotes and not letter:
@@ -134,7 +135,7 @@ def read_move(text: str, position: Position, black: bool) -> int:
     return 64 * plane + start
 
 
-def _promotes(position: Position, start: int, end: int) -> bool:
+def _is_promotion(position: Position, start: int, end: int) -> bool:
     """Return whether an own pawn leaves for the last rank.
 
     Squares are those that the side to move sees.
@@ -160,7 +161,9 @@ def draw_board(board: dict[int, str], marked: tuple[int, ...] = ()) -> np.ndarra
     pen = ImageDraw.Draw(picture)
     for square in range(64):
         left, top = SQUARE * (square % 8), SQUARE * (7 - square // 8)
-        fill = MARK if square in marked else (LIGHT if (square // 8 + square) % 2 else DARK)
+        fill = LIGHT if (square // 8 + square) % 2 else DARK
+        if square in marked:
+            fill = MARK
         pen.rectangle((left, top, left + SQUARE - 1, top + SQUARE - 1), fill=fill)
         if letter := board.get(square):
             colours = (WHITE, BLACK) if letter.isupper() else (BLACK, WHITE)

@@ -1,5 +1,4 @@
-"""Players of chess: what a position is worth,
-and the reference player, who looks three half-moves ahead.
+"""Players of chess: what a position is worth, and a reference player that searches three plies.
 
 Scores are integers in hundredths of a pawn, so that they are the same in every program.
 """
@@ -38,6 +37,8 @@ from .rules import (
 
 VALUES = np.array([100, 320, 330, 500, 900, 0], np.int32)
 """Worth of a pawn, knight, bishop, rook, queen and king."""
+FOE_PIECES = slice(64 * len(VALUES), 2 * 64 * len(VALUES))
+"""Entries of the opponent's pieces in the observation, after the own ones: kind and square."""
 ADVANCE = 8
 """Worth of a rank that a pawn has gone."""
 SIGHT = 2
@@ -121,8 +122,9 @@ def promise(position: Position) -> jax.Array:
 
 
 def game_over_score(position: Position, legal: Legal) -> tuple[jax.Array, jax.Array]:
-    """Return whether a game is over for want of moves or material,
-    and what it is then worth to the side to move.
+    """Return whether a game is over for want of moves or material, and its worth then.
+
+    The worth is that for the side to move.
     """
     stuck = ~(legal.words != 0).any()
     return stuck | cannot_mate(position), jnp.where(stuck & legal.check, -MATE, 0)
@@ -149,8 +151,9 @@ class Search(NamedTuple):
 
 @privileged_player
 class ThreePlies(eqx.Module):
-    """A player that tries each move and each reply,
-    and weighs the position then, with the captures it has there.
+    """A player that tries each move and each reply, and weighs the position after them.
+
+    It also counts the captures that it has in that position.
 
     It does not try the rest of the replies once one is bad enough (alpha-beta), takes a position
     that has occurred before as a draw, and breaks ties at random.
@@ -217,8 +220,9 @@ class ThreePlies(eqx.Module):
 
 
 class Captures(eqx.Module):
-    """A heuristic player: it takes the piece that is worth most,
-    and moves at random where it can take none.
+    """A heuristic player, which takes the piece that is worth most.
+
+    It moves at random where it can take none.
     """
 
     @classmethod
@@ -229,10 +233,11 @@ class Captures(eqx.Module):
     initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return a legal move onto the square of the dearest piece;
-        any of those, each as likely as the others.
+        """Return a legal move onto the square of the piece that is worth most.
+
+        Several such moves are equally likely.
         """
-        foe = jnp.asarray(view.observation)[64 * len(VALUES) : 2 * 64 * len(VALUES)].reshape(-1, 64)
+        foe = jnp.asarray(view.observation)[FOE_PIECES].reshape(-1, 64)
         worth = (foe.astype(jnp.int32) * VALUES[:, None]).sum(0, dtype=jnp.int32)[TARGETS]
         legal = jnp.asarray(view.action_mask)
         best = legal & (worth == jnp.where(legal, worth, -1).max())

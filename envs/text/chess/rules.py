@@ -1,5 +1,6 @@
-"""The rules of chess as pure functions on bits:
-legal moves, positions after them, material that cannot mate.
+"""The rules of chess as pure functions on bits.
+
+They give legal moves, the positions after them, and material that cannot mate.
 
 Everything is seen by the side to move: its pieces are "own", the others "foe", and its pawns go
 north. After a move the board is flipped top to bottom, and the other side becomes own. So the rules
@@ -86,7 +87,7 @@ _ONE_STEP = full_where(np.arange(MAX_SLIDE)[:, None] == 0)
 _NEARER = full_where(np.arange(MAX_SLIDE)[:, None, None] < np.arange(MAX_SLIDE)[:, None])
 
 
-def _only(steps: int, *directions: int) -> Bits:
+def _mark_steps(steps: int, *directions: int) -> Bits:
     """Mark moves by some squares in some directions, ``(7, 8)``."""
     return full_where(
         (np.arange(1, MAX_SLIDE + 1)[:, None] == steps) & np.isin(np.arange(8), directions)
@@ -98,9 +99,9 @@ def _toward(*directions: int) -> Bits:
     return full_where(np.isin(np.arange(8), directions))
 
 
-_PUSH = _only(1, NORTH)
-_CAPTURE = _only(1, NORTH_EAST, NORTH_WEST)
-_DOUBLE = _only(2, NORTH)
+_PUSH = _mark_steps(1, NORTH)
+_CAPTURE = _mark_steps(1, NORTH_EAST, NORTH_WEST)
+_DOUBLE = _mark_steps(2, NORTH)
 _FROM_PAWNS = _toward(NORTH_EAST, NORTH_WEST)
 _BY_FOE_PAWNS = _toward(SOUTH_EAST, SOUTH_WEST)
 
@@ -109,8 +110,9 @@ class Position(NamedTuple):
     """A position, seen by the side to move."""
 
     low: UInt32Array  # (7,)
-    """Squares a1 to h4 of pawns, knights, bishops, rooks,
-    queens, kings, then of own pieces: uint32 (7,).
+    """Squares a1 to h4 of each set of pieces, uint32 ``(7,)``.
+
+    The sets are pawns, knights, bishops, rooks, queens, kings, and own pieces.
     """
     high: UInt32Array  # (7,)
     """Squares a5 to h8, likewise."""
@@ -155,8 +157,9 @@ class Legal(NamedTuple):
         return lax.population_count(self.words).sum(dtype=jnp.int32)
 
     def nth(self, rank: jax.Array) -> jax.Array:
-        """Return the legal move with ``rank`` smaller ones,
-        int32; if there is none, a number that means nothing.
+        """Return the legal move with ``rank`` smaller ones, int32.
+
+        If there is none, the number means nothing.
         """
         words = jnp.pad(self.words, (0, -WORDS % 16)).reshape(-1, 16)
         counts = lax.population_count(words).astype(jnp.int32)
@@ -253,8 +256,8 @@ def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
         _takes(views.at(2 + i), foe_sliders, taker, contact & ~victim)
         for i, taker in enumerate(takers)
     ]
-    passing = (captures_in_passing[0] & _only(1, NORTH_EAST)) | (
-        captures_in_passing[1] & _only(1, NORTH_WEST)
+    passing = (captures_in_passing[0] & _mark_steps(1, NORTH_EAST)) | (
+        captures_in_passing[1] & _mark_steps(1, NORTH_WEST)
     )
     by_pawns = store_sets(
         (own_pieces & pawns & clear_moves & (pushes | (occupied & _CAPTURE))) | passing
@@ -266,7 +269,7 @@ def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
     long = (position.castling & OWN_LONG != 0) & ~(
         (everyone & _LONG_FREE) | (danger & _LONG_SAFE)
     ).any()
-    castles = (king.where(short) & _only(2, EAST)) | (king.where(long) & _only(2, WEST))
+    castles = (king.where(short) & _mark_steps(2, EAST)) | (king.where(long) & _mark_steps(2, WEST))
     moves = store_sets((own_sliders & clear_moves) | by_pawns | steps | castles)
     jumps = own_pieces & knights & ~pinned_pieces & ends.at(slice(56, 64))
     promotions = by_pawns.at((0, np.array(PUSHES * 3, np.int32))) & _SEVENTH_RANK

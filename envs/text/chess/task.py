@@ -120,8 +120,9 @@ class State(NamedTuple):
     legal: Legal
     """Its legal moves; none once the game is over."""
     history: UInt32Array  # (100, 2)
-    """Fingerprints of positions since the last capture or move of a pawn,
-    by ``clock``; uint32 (100, 2).
+    """Fingerprints of positions since the last capture or move of a pawn, uint32 ``(100, 2)``.
+
+    A position's row is its ``clock``.
     """
     repeats: Int
     """Number of earlier times that the position has occurred, int32"""
@@ -134,8 +135,9 @@ class State(NamedTuple):
 
 
 def ending(position: Position, legal: Legal, repeats: jax.Array, mated: int) -> jax.Array:
-    """Return how the game ends in a position, 0 if it does not;
-    ``mated`` if the side to move is mated. int32.
+    """Return the way in which the game ends in a position, int32; 0 if it goes on.
+
+    The number is ``mated`` if the side to move is mated.
     """
     stuck = ~(legal.words != 0).any()
     conditions = (
@@ -233,8 +235,9 @@ class Chess(Task[Params, State]):
 
     @property
     def _first_moves(self) -> np.ndarray:
-        """Return the legal moves of the first position:
-        pawns by one or two squares, knights by two jumps.
+        """Return the legal moves of the first position.
+
+        Pawns move by one or two squares, and knights jump to two squares each.
         """
         words = np.zeros(WORDS, np.uint32)
         words[[0, 16]] = 0xFF00  # planes 0 and 8

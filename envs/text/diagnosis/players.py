@@ -1,5 +1,6 @@
-"""The reference player of Diagnosis: Bayes-optimal by dynamic programming,
-or by looking two questions ahead.
+"""The reference player of Diagnosis.
+
+It is Bayes-optimal by dynamic programming, or looks two questions ahead.
 
 Let J(s) be the probability of a set of answers s, J_d(s) its joint probability with disease d, c_f
 the cost of finding f, and U(s) the value of the best play after s times J(s). It satisfies
@@ -88,9 +89,7 @@ class BayesOptimal(eqx.Module):
         return values(self.task, params) if self.task.findings <= MAX_EXACT_FINDINGS else ()
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Ask for the finding that leaves the greatest value,
-        or conclude if no question is worth its cost.
-        """
+        """Ask for the finding of the greatest value, or conclude if none is worth its cost."""
         task = self.task
         state = view.state
         params = view.params
@@ -98,9 +97,9 @@ class BayesOptimal(eqx.Module):
         now = joint(task, state, params)
         cost = (COST[task.kinds] / 100).astype(task.dtype)
         gain = (
-            self._exact(memory, state)
+            self._exact_values(memory, state)
             if task.findings <= MAX_EXACT_FINDINGS
-            else self._ahead(now, open_, params, cost)
+            else self._lookahead_values(now, open_, params, cost)
         )
         gain = jnp.where(open_, gain - cost * now.sum(), -1.0)
         conclude = task.findings + jnp.argmax(now)
@@ -108,9 +107,10 @@ class BayesOptimal(eqx.Module):
             jnp.int32
         ), memory
 
-    def _exact(self, memory: jax.Array, state: State) -> jax.Array:
-        """Return U summed over both answers to each finding,
-        ``(F,)``; of no meaning for known findings.
+    def _exact_values(self, memory: jax.Array, state: State) -> jax.Array:
+        """Return U summed over both answers to each finding, ``(F,)``.
+
+        The value means nothing for known findings.
         """
         count = self.task.findings
         shifts = np.arange(count, dtype=np.uint32)
@@ -121,11 +121,12 @@ class BayesOptimal(eqx.Module):
         ahead = jnp.where(is_known, 0, weights)
         return memory[here + ahead] + memory[here + 2 * ahead]
 
-    def _ahead(
+    def _lookahead_values(
         self, now: jax.Array, open_: jax.Array, params: Params, cost: np.ndarray
     ) -> jax.Array:
-        """Return the same with the best conclusion after
-        at most one more question in place of U, ``(F,)``.
+        """Return the sums with another value in place of U, ``(F,)``.
+
+        That value is the one of the best conclusion after at most one more question.
         """
         table = chances(self.task, params).T
         answers = jnp.stack([1 - table, table])  # (2, F, D)
@@ -140,8 +141,9 @@ class BayesOptimal(eqx.Module):
 
 @privileged_player
 class SymptomsFirst(eqx.Module):
-    """A heuristic player: it asks for every symptom,
-    orders no test, and names the likeliest disease.
+    """A heuristic player, which asks for every symptom and names the likeliest disease.
+
+    It orders no test.
     """
 
     task: Diagnosis = eqx.field(static=True)

@@ -63,8 +63,9 @@ WEIGHTS = np.array([1, 2, 2, 4], np.int32)
 """Weights of a prior, drawn with equal probability."""
 THRESHOLD = np.round(PERCENT / 100 * 2**32).astype(np.uint32)
 MILLINATS = np.round(1000 * np.log([1 - PERCENT / 100, PERCENT / 100])).astype(np.int32)
-"""Logarithm of a finding's probability by answer (absent, present),
-kind and level, in thousandths of a nat.
+"""Logarithm of a finding's probability, in thousandths of a nat.
+
+Answer (absent, present), kind and level index it.
 """
 WEIGHT_MILLINATS = np.round(1000 * np.log(np.maximum(np.arange(5), 1))).astype(np.int32)
 SPAN = 10_000
@@ -187,8 +188,9 @@ class Diagnosis(Task[Params, State]):
         )
 
     def evidence(self, state: State, params: Params) -> jax.Array:
-        """Return each disease's log posterior but for a constant,
-        in thousandths of a nat, int32 ``(D,)``.
+        """Return each disease's log posterior without a constant, int32 ``(D,)``.
+
+        The unit is a thousandth of a nat.
 
         Whole numbers, so that their sums do not depend on the order.
         """
@@ -266,8 +268,9 @@ class Diagnosis(Task[Params, State]):
         return state.concluded != NONE
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """Return ``success``, number and cost of the findings asked for,
-        and whether a disease was concluded.
+        """Return ``success``, number and cost of the known findings, and whether it concluded.
+
+        A finding is known once it was asked for.
         """
         return {
             "success": state.concluded == params.disease,
@@ -354,8 +357,9 @@ class Diagnosis(Task[Params, State]):
         return f"the conclusion {DISEASES[int(state.concluded)]!r} is {verdict}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the table: a row a disease, its evidence left;
-        a column a finding, coloured once it is known.
+        """Draw the table, with a row for each disease and a column for each finding.
+
+        The evidence is at the left. A finding has a colour once it is known.
         """
         from PIL import Image, ImageDraw
 
@@ -378,7 +382,8 @@ class Diagnosis(Task[Params, State]):
                 chance = PERCENT[self.kinds[finding], int(params.levels[disease, finding])] / 100
                 is_known = int(state.asked_findings) >> finding & 1
                 present = int(state.present) >> finding & 1
-                tone = (PRESENT if present else ABSENT) if is_known else OPEN
+                answer_tone = PRESENT if present else ABSENT
+                tone = answer_tone if is_known else OPEN
                 fill = tuple(round(p + (t - p) * chance) for p, t in zip(PAPER, tone, strict=True))
                 x = left + finding * across
                 pen.rectangle((x, y + 2, x + across - 3, y + down - 2), fill=fill)

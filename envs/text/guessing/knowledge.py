@@ -71,8 +71,9 @@ class Knowledge(NamedTuple):
 
 @cache
 def real_knowledge(file: str = "knowledge.txt") -> tuple[Knowledge, np.ndarray]:
-    """Return the things and properties of a file in this folder,
-    and the table, bool ``(properties, things)``.
+    """Return the things and properties of a file in this folder, and their table.
+
+    The table is bool ``(properties, things)``.
 
     A line ``key: statement`` is a property, ``name = key key ...`` a thing and the properties that
     hold of it. A line ``@name = key key ...`` gives a name to several properties.
@@ -98,11 +99,12 @@ def real_knowledge(file: str = "knowledge.txt") -> tuple[Knowledge, np.ndarray]:
 def fictional_knowledge(
     names: int, things: int, properties: int, fiction: Fiction = THINGS
 ) -> Knowledge:
-    """Return names of a fictional table:
-    the first in the order of their hashes with the number ``names``.
+    """Return names of a fictional table.
+
+    They are the first of each list in the order of their hashes with the number ``names``.
     """
 
-    def first(pool: list[str], count: int) -> tuple[str, ...]:
+    def pick_names(pool: list[str], count: int) -> tuple[str, ...]:
         return tuple(
             sorted(pool, key=lambda name: hashlib.sha256(f"{names} {name}".encode()).digest())[
                 :count
@@ -110,8 +112,8 @@ def fictional_knowledge(
         )
 
     return Knowledge(
-        first([a + b for a in fiction.first for b in fiction.second], things),
-        first(list(fiction.properties), properties),
+        pick_names([a + b for a in fiction.first for b in fiction.second], things),
+        pick_names(list(fiction.properties), properties),
     )
 
 
@@ -120,19 +122,18 @@ def question(statement: str) -> str:
     verb, predicate = statement.split(" ", 1)
     if verb in ("is", "can"):
         return f"{verb.capitalize()} it {predicate}?"
-    plain = (
-        "have"
-        if verb == "has"
-        else verb[:-3] + "y"
-        if verb.endswith("ies")
-        else verb.removesuffix("s")
-    )
-    return f"Does it {plain} {predicate}?"
+    infinitive = verb.removesuffix("s")
+    if verb.endswith("ies"):
+        infinitive = verb[:-3] + "y"
+    if verb == "has":
+        infinitive = "have"
+    return f"Does it {infinitive} {predicate}?"
 
 
 def guess(name: str) -> str:
-    """Return the question that asks for a thing by name;
-    a proper name, with a capital letter, has no article.
+    """Return the question that asks for a thing by name.
+
+    A proper name, which begins with a capital letter, has no article.
     """
     if name[0].isupper():
         return f"Is it {name}?"
@@ -141,8 +142,9 @@ def guess(name: str) -> str:
 
 @cache
 def spell_actions(knowledge: Knowledge) -> tuple[str, ...]:
-    """Return the words of every action:
-    a question for each property, then a guess for each thing.
+    """Return the words of all actions.
+
+    They are a question for each property, then a guess for each thing.
     """
     return (*map(question, knowledge.properties), *map(guess, knowledge.things))
 
@@ -162,7 +164,7 @@ def understand(text: str, knowledge: Knowledge, candidates: Collection[int] | No
         ValueError: the text is no question of the grammar; the message gives one that is, the
             nearest if any is near.
     """
-    words = _plain(text)
+    words = _plain_words(text)
     if match := re.fullmatch(r"(?:i guess|guess|my guess is)(?: it is)? (.+)", words):
         words = f"is it {match[1]}"
     numbers = _by_plain_words(knowledge)
@@ -185,10 +187,10 @@ def understand(text: str, knowledge: Knowledge, candidates: Collection[int] | No
 
 @cache
 def _by_plain_words(knowledge: Knowledge) -> dict[str, int]:
-    return {_plain(words): number for number, words in enumerate(spell_actions(knowledge))}
+    return {_plain_words(words): number for number, words in enumerate(spell_actions(knowledge))}
 
 
-def _plain(text: str) -> str:
+def _plain_words(text: str) -> str:
     """Reduce to lower case and single spaces, without punctuation and articles."""
     return " ".join(
         word for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in ("a", "an", "the")

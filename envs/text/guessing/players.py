@@ -1,5 +1,6 @@
-"""The reference players of Twenty Questions: exactly optimal,
-by dynamic programming over sets of possible things.
+"""The reference players of Twenty Questions, which are exactly optimal.
+
+They use dynamic programming over sets of possible things.
 
 All things are equally likely, every turn costs one, a wrong guess rules one thing out. Let F(S) be
 the fewest turns to find the things of a set S of m things, summed over all of them. It satisfies
@@ -43,8 +44,7 @@ def first_possible(task: TwentyQuestions, state: State) -> jax.Array:
 
 @privileged_player
 class AnyTable(eqx.Module):
-    """Player that solves the table that it sees at the start
-    of an episode, then looks its questions up.
+    """Player that solves the table at the start of an episode, then looks its questions up.
 
     A set that questions can lead to is a row of answers, each open, no or yes: 3**A sets (A = 10:
     59,049). The player reads the table, the answers and the guesses, never the hidden thing.
@@ -53,8 +53,9 @@ class AnyTable(eqx.Module):
     task: TwentyQuestions = eqx.field(static=True)
 
     def initial(self, params: Params) -> jax.Array:
-        """Compute F of every row of answers, int16 ``(3**A,)``;
-        the answer for property 0 is the most significant digit.
+        """Compute F of every row of answers, int16 ``(3**A,)``.
+
+        The answer for property 0 is the most significant digit of a row's number.
         """
         a = self.task.properties
         # (things, properties)
@@ -83,8 +84,9 @@ class AnyTable(eqx.Module):
         )[0]
 
     def act(self, memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the question that leaves the fewest turns,
-        or the first possible thing if guessing is as good.
+        """Return the question that leaves the fewest turns.
+
+        If guessing is as good, return the first possible thing.
         """
         a = self.task.properties
         state = view.state
@@ -120,19 +122,20 @@ class OneTable(eqx.Module):
         return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Go down the tree along the known answers;
-        then return its question, or the first possible thing.
+        """Go down the tree along the known answers, and return its question.
+
+        Return the first possible thing where the tree ends or only one thing is left.
         """
         ask, child = (jnp.asarray(table) for table in decision_trees(self.task))
         state = view.state
 
-        def down(_: int, node: jax.Array) -> jax.Array:
+        def descend(_: int, node: jax.Array) -> jax.Array:
             bit = np.uint32(1) << jnp.maximum(ask[node], 0).astype(jnp.uint32)
             answered = (ask[node] >= 0) & (state.asked_properties & bit != 0)
             return jnp.where(answered, child[node, (state.yes & bit != 0).astype(jnp.int32)], node)
 
         root = (view.params.candidates == self.task.candidates(Split.TEST)).all().astype(jnp.int32)
-        node = jax.lax.fori_loop(0, self.task.properties, down, root)
+        node = jax.lax.fori_loop(0, self.task.properties, descend, root)
         # If only one thing is left, no question of the tree adds information.
         guess = (ask[node] < 0) | (count(state.possible) == 1)
         return jnp.where(guess, first_possible(self.task, state), ask[node]), memory
@@ -140,8 +143,9 @@ class OneTable(eqx.Module):
 
 @privileged_player
 class OptimalQuestions(eqx.Module):
-    """Player of the card: :class:`AnyTable` for fictional tables,
-    :class:`OneTable` for the real one.
+    """Player of the card.
+
+    It is :class:`AnyTable` for fictional tables, and :class:`OneTable` for the real one.
     """
 
     player: AnyTable | OneTable
@@ -165,8 +169,9 @@ class OptimalQuestions(eqx.Module):
 
 @privileged_player
 class QuestionsInOrder(eqx.Module):
-    """A heuristic player: it asks the first question whose answer is open,
-    and guesses once one thing is left.
+    """A heuristic player, which asks the first question whose answer is open.
+
+    It guesses once one thing is left.
     """
 
     task: TwentyQuestions = eqx.field(static=True)
@@ -179,8 +184,9 @@ class QuestionsInOrder(eqx.Module):
     initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the first question that some things still possible would answer with yes,
-        and some with no.
+        """Return the first question that separates the things that are still possible.
+
+        Some of them would answer it with yes, and some with no.
         """
         possible = view.state.possible
         having = count(view.params.table & possible)
@@ -193,11 +199,12 @@ class QuestionsInOrder(eqx.Module):
 
 
 @cache
-def fewest(size: int) -> int:
-    """Return F of ``size`` things if every conceivable question may be asked:
-    no table needs fewer turns.
+def min_turns(size: int) -> int:
+    """Return F of ``size`` things if every conceivable question may be asked.
+
+    No table needs fewer turns.
     """
-    halves = (size + fewest(half) + fewest(size - half) for half in range(1, size // 2 + 1))
+    halves = (size + min_turns(half) + min_turns(size - half) for half in range(1, size // 2 + 1))
     return min(size * (size + 1) // 2, *halves) if size > 1 else 1
 
 
@@ -223,7 +230,9 @@ class Solver:
             ((things & having).bit_count(), number) for number, having in enumerate(self.properties)
         ]
         bounds = sorted(
-            (size + fewest(k) + fewest(size - k), number) for k, number in counts if 0 < k < size
+            (size + min_turns(k) + min_turns(size - k), number)
+            for k, number in counts
+            if 0 < k < size
         )
         for bound, number in bounds:
             if bound >= best:

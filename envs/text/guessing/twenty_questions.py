@@ -94,8 +94,9 @@ class Params(NamedTuple):
     """The table and the hidden thing."""
 
     table: UInt32Array
-    """Set of things that have each property, uint32 ``(properties, words)``:
-    thing i is bit i % 32 of word i // 32.
+    """Set of things that have each property, uint32 ``(properties, words)``.
+
+    Thing i is bit i % 32 of word i // 32.
     """
     hidden: Int
     """Number of the hidden thing, int32."""
@@ -154,8 +155,9 @@ def ranks(draws: jax.Array) -> jax.Array:
 
 
 def scramble(draws: jax.Array, width: int, size: int) -> jax.Array:
-    """Return ``size`` different numbers of ``width`` bits,
-    uint32: 0, 1, 2, ... under a random bijection, a round for each draw.
+    """Return ``size`` different numbers of ``width`` bits, uint32.
+
+    They are 0, 1, 2, ... under a random bijection with a round for each draw.
 
     Every operation of a round (multiplying by an odd number, adding, folding the upper half onto
     the lower) can be undone.
@@ -184,8 +186,9 @@ def split_of(name: str) -> Split:
 
 @lru_cache(maxsize=64)
 def write_table(knowledge: Knowledge, table: bytes) -> str:
-    """Return a line a thing with all that is true of it,
-    by a table of bools ``(properties, things)``.
+    """Return a line for each thing, with all that is true of it.
+
+    ``table`` has the bytes of bools ``(properties, things)``.
     """
     holds = np.frombuffer(table, bool).reshape(-1, len(knowledge.things))
     lines = []
@@ -275,8 +278,9 @@ class TwentyQuestions(Task[Params, State]):
         }
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a table of the split and a thing, each thing equally likely;
-        or the real table and a thing of the split.
+        """Draw a table of the split and a thing, each thing equally likely.
+
+        With the real table, the thing is one of the split.
         """
         if self.real:
             train = self.by_split[Split.TRAIN]
@@ -308,8 +312,9 @@ class TwentyQuestions(Task[Params, State]):
     def _table(
         self, draws: jax.Array, rare: jax.Array, offset: jax.Array, split: jax.Array
     ) -> jax.Array:
-        """Draw sets of things by property, informative ones first,
-        uint32 ``(A,)``, with a number of ones that fits the split.
+        """Draw sets of things by property, informative ones first, uint32 ``(A,)``.
+
+        Their number of ones fits the split.
 
         Args:
             draws: random words that scramble the patterns of the informative properties.
@@ -374,8 +379,9 @@ class TwentyQuestions(Task[Params, State]):
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return answers, fractions, things still possible,
-        time, and a fictional table; see the module's docstring.
+        """Return answers, fractions, possible things, time, and a fictional table.
+
+        The module's docstring lists them.
         """
         properties = np.arange(self.properties, dtype=np.uint32)
         questions, yes = (field >> properties & 1 for field in (state.asked_properties, state.yes))
@@ -466,8 +472,9 @@ class TwentyQuestions(Task[Params, State]):
         return np.asarray(members(np.asarray(params.table), self.things))
 
     def describe(self, state: State, params: Params) -> str:
-        """Describe the things (fictional: with all their properties),
-        and the questions and answers so far.
+        """Describe the things, and the questions and answers so far.
+
+        Fictional things are described with all their properties.
         """
         turns = int(state.turns)
         candidates = f"{len(self._candidates(params))} {self.noun[1]}"
@@ -493,8 +500,9 @@ class TwentyQuestions(Task[Params, State]):
         )
 
     def describe_turn(self, before: State | None, state: State, params: Params) -> str:
-        """Describe the table at first, then new questions
-        with their answers; say how many turns are left.
+        """Describe the table at first, then new questions with their answers.
+
+        Each description ends with the number of turns left.
         """
         lines = [*self._table_lines(params), *self._exchanges(state, params, 0)]
         if before is not None:
@@ -504,8 +512,9 @@ class TwentyQuestions(Task[Params, State]):
         return "\n".join(lines)
 
     def _table_lines(self, params: Params) -> list[str]:
-        """Return the lines that say which things there
-        are (fictional: with all their properties).
+        """Return the lines that list the things.
+
+        Fictional things are listed with all their properties.
         """
         knowledge = self.knowledge(params)
         if self.real:
@@ -596,8 +605,9 @@ class TwentyQuestions(Task[Params, State]):
         return f"all {TURNS} turns are used; the {self.noun[0]} was {name!r}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the table: a row a thing, a column a property;
-        things ruled out are pale, columns show their answers.
+        """Draw the table, with a row for each thing and a column for each property.
+
+        Things that are ruled out are pale, and the columns show their answers.
         """
         height, width, _ = self.picture_shape
         picture = np.full(self.picture_shape, PAPER, np.uint8)
@@ -609,7 +619,8 @@ class TwentyQuestions(Task[Params, State]):
         for a in range(self.properties):
             is_asked = int(state.asked_properties) >> a & 1
             yes = int(state.yes) >> a & 1
-            colour = (YES if yes else NO) if is_asked else OPEN
+            answer_colour = YES if yes else NO
+            colour = answer_colour if is_asked else OPEN
             x = slice(left + a * across, left + (a + 1) * across - 2)
             picture[4 : top - 4, x] = colour if is_asked else (225, 225, 225)
             for i in np.flatnonzero(holds[a]):

@@ -1,6 +1,6 @@
 """A house of five rooms with places and things: its state, and what a goal in it means.
 
-The tasks ``Household-v0`` and ``TextNav-v0`` are played in it (``household.py``).
+The tasks ``Household-v0`` and ``TextNav-v0`` are played in it (``task.py``).
 """
 
 from __future__ import annotations
@@ -55,29 +55,34 @@ TARGETS = (
 STATIONS = ("desk", "sink", "microwave", "fridge")
 """Places at which things are examined, cleaned, heated and cooled."""
 
-P, N, R, K = len(PLACES), len(THINGS), len(ROOMS), len(KINDS)
-HAND = P
-NOWHERE = P + 1
+NUM_PLACES = len(PLACES)
+NUM_THINGS = len(THINGS)
+NUM_ROOMS = len(ROOMS)
+NUM_KINDS = len(KINDS)
+HAND = NUM_PLACES
+NOWHERE = NUM_PLACES + 1
 NAMES = tuple(PLACES)
 ROOM_OF = np.array([*PLACES.values()], np.int32)
 OPENABLE = np.array([NAMES.index(name) for name in CONTAINERS], np.int32)
 SURFACES = np.uint32(sum(1 << place for place, name in enumerate(NAMES) if name not in CONTAINERS))
 IN_ROOM = np.array(
-    [sum(1 << p for p in range(P) if ROOM_OF[p] == room) for room in range(R)], np.uint32
+    [sum(1 << p for p in range(NUM_PLACES) if ROOM_OF[p] == room) for room in range(NUM_ROOMS)],
+    np.uint32,
 )
 KIND_OF = np.array([KINDS.index(item.split()[0]) for item in THINGS], np.int32)
 OF_KIND = np.array(
-    [sum(1 << n for n in range(N) if KIND_OF[n] == kind) for kind in range(K)], np.uint32
+    [sum(1 << n for n in range(NUM_THINGS) if KIND_OF[n] == kind) for kind in range(NUM_KINDS)],
+    np.uint32,
 )
 ALLOWED_THINGS = np.array(
     [sum(int(OF_KIND[KINDS.index(kind)]) for kind in kinds) for kinds in TARGETS], np.uint32
 )
 """Things that each task may ask for. The appliances take no others."""
-CAN_SLICE = np.array([n for n in range(N) if KINDS[KIND_OF[n]] in SLICEABLE], np.int32)
+CAN_SLICE = np.array([n for n in range(NUM_THINGS) if KINDS[KIND_OF[n]] in SLICEABLE], np.int32)
 KNIFE = THINGS.index("knife 1")
 STATION_PLACES = np.array([NAMES.index(name) for name in STATIONS], np.int32)
 TARGET_KINDS = np.array(
-    [[KINDS.index(kinds[i % len(kinds)]) for i in range(K)] for kinds in TARGETS], np.int32
+    [[KINDS.index(kinds[i % len(kinds)]) for i in range(NUM_KINDS)] for kinds in TARGETS], np.int32
 )
 TARGET_COUNTS = np.array([len(kinds) for kinds in TARGETS], np.int32)
 GOALS = np.array(
@@ -86,9 +91,18 @@ GOALS = np.array(
 """Places in which things may have to be put."""
 
 SIZES = {
-    "look": 1, "go": R, "open": len(OPENABLE), "close": len(OPENABLE), "take": N, "put": P,
-    "heat": 1, "cool": 1, "clean": 1, "slice": len(CAN_SLICE), "examine": 1,
-}  # fmt: skip
+    "look": 1,
+    "go": NUM_ROOMS,
+    "open": len(OPENABLE),
+    "close": len(OPENABLE),
+    "take": NUM_THINGS,
+    "put": NUM_PLACES,
+    "heat": 1,
+    "cool": 1,
+    "clean": 1,
+    "slice": len(CAN_SLICE),
+    "examine": 1,
+}
 """Number of actions of each verb, in order."""
 FIRST_ACTION = dict(zip(SIZES, np.cumsum([0, *SIZES.values()]).tolist(), strict=False))
 """First action of each verb."""
@@ -164,16 +178,17 @@ def pack(flags: jax.Array) -> jax.Array:
     )
 
 
-def within_reach(state: State) -> jax.Array:
+def reachable_places(state: State) -> jax.Array:
     """Return the places of the room whose contents are seen: surfaces and open containers."""
     return jnp.asarray(IN_ROOM)[state.room] & (SURFACES | state.opened)
 
 
 def treated_things(state: State, params: Params) -> jax.Array:
-    """Return the things that are as the task wants them:
-    clean, hot or cold; all where it does not matter.
+    """Return the things that are as the task wants them: clean, hot or cold.
+
+    All things are returned where it does not matter.
     """
-    everything = np.uint32(2**N - 1)
+    everything = np.uint32(2**NUM_THINGS - 1)
     task = params.task
     treated = jnp.where(task == CLEAN, state.clean, jnp.where(task == HEAT, state.hot, state.cold))
     return jnp.where((task == CLEAN) | (task == HEAT) | (task == COOL), treated, everything)
@@ -181,7 +196,7 @@ def treated_things(state: State, params: Params) -> jax.Array:
 
 def finished_things(state: State, params: Params) -> jax.Array:
     """Return the things asked for that have reached the goal, each by itself."""
-    ready = jnp.where(params.sliced, state.sliced, np.uint32(2**N - 1)) & treated_things(
+    ready = jnp.where(params.sliced, state.sliced, np.uint32(2**NUM_THINGS - 1)) & treated_things(
         state, params
     )
     there = pack(state.places == jnp.where(params.task == FIND, HAND, params.goal))
@@ -196,12 +211,12 @@ def progress(state: State, params: Params) -> jax.Array:
     is sliced as wanted. The best one counts. Of two, each counts 2 in hand and 5 in place.
     """
     two = params.task == TWO
-    asked_for = members(jnp.asarray(OF_KIND)[params.kind], N)
+    asked_for = members(jnp.asarray(OF_KIND)[params.kind], NUM_THINGS)
     in_hand = state.places == HAND
-    finished = members(finished_things(state, params), N)
+    finished = members(finished_things(state, params), NUM_THINGS)
     changes = (params.task == CLEAN) | (params.task == HEAT) | (params.task == COOL)
-    so_far = 2 * in_hand + 4 * (changes & members(treated_things(state, params), N))
-    so_far += 2 * (params.sliced & members(state.sliced, N))
+    so_far = 2 * in_hand + 4 * (changes & members(treated_things(state, params), NUM_THINGS))
+    so_far += 2 * (params.sliced & members(state.sliced, NUM_THINGS))
     each = jnp.where(two, jnp.where(finished, 5, 2 * in_hand), jnp.where(finished, TENTHS, so_far))
     each = jnp.where(asked_for, each, 0)
     return jnp.where(two, each.sum(), each.max()).astype(jnp.int32)

@@ -31,26 +31,26 @@ from .house import (
     IN_ROOM,
     KNIFE,
     NOWHERE,
+    NUM_PLACES,
+    NUM_ROOMS,
+    NUM_THINGS,
     OF_KIND,
     OPENABLE,
     ROOM_OF,
     STATION_PLACES,
     SURFACES,
-    N,
-    P,
     Params,
-    R,
     State,
     finished_things,
     has,
     members,
+    reachable_places,
     treated_things,
-    within_reach,
 )
 
 NUMBER_OF = {
-    "open": np.array([np.searchsorted(OPENABLE, place) for place in range(P)], np.int32),
-    "slice": np.array([np.searchsorted(CAN_SLICE, item) for item in range(N)], np.int32),
+    "open": np.array([np.searchsorted(OPENABLE, place) for place in range(NUM_PLACES)], np.int32),
+    "slice": np.array([np.searchsorted(CAN_SLICE, item) for item in range(NUM_THINGS)], np.int32),
 }
 """Number of a place among the containers, and of a thing among those that can be sliced."""
 ALL_OPEN = np.uint32(sum(1 << int(place) for place in OPENABLE))
@@ -60,7 +60,7 @@ def go(room: jax.Array, state: State, params: Params) -> jax.Array:
     """Return the step towards a room."""
     distances = params.distances[:, room]
     return FIRST_ACTION["go"] + jnp.argmin(
-        jnp.where(params.distances[state.room] == 1, distances, 2 * R)
+        jnp.where(params.distances[state.room] == 1, distances, 2 * NUM_ROOMS)
     ).astype(jnp.int32)
 
 
@@ -69,12 +69,13 @@ def reach(place: jax.Array, action: jax.Array, state: State, params: Params) -> 
     room = jnp.asarray(ROOM_OF)[place]
     opens = FIRST_ACTION["open"] + jnp.asarray(NUMBER_OF["open"])[place]
     closer = jnp.where(room == state.room, opens, go(room, state, params))
-    return jnp.where(has(within_reach(state), place), action, closer)
+    return jnp.where(has(reachable_places(state), place), action, closer)
 
 
 def explore(state: State, params: Params) -> jax.Array:
-    """Return the step to a place that was not seen:
-    in the present room, else where a step shows most of them.
+    """Return the next step of the search for places that were not seen.
+
+    It opens a closed container of the present room. Without one, it goes where a step shows most.
     """
     shut = jnp.asarray(IN_ROOM) & ALL_OPEN & ~state.looked  # (5,)
     shut_places = jax.lax.population_count(shut).astype(jnp.int32)
@@ -83,10 +84,10 @@ def explore(state: State, params: Params) -> jax.Array:
     )
     distance = params.distances[state.room]
     promise = (surfaces + shut_places) / jnp.maximum(distance + shut_places, 1)
-    here = jnp.arange(R) == state.room
-    promise = jnp.where(here, jnp.where(shut_places > 0, P, -1), promise)
+    here = jnp.arange(NUM_ROOMS) == state.room
+    promise = jnp.where(here, jnp.where(shut_places > 0, NUM_PLACES, -1), promise)
     room = jnp.argmax(promise).astype(jnp.int32)
-    container = jnp.argmax(members(shut[state.room], P)).astype(jnp.int32)
+    container = jnp.argmax(members(shut[state.room], NUM_PLACES)).astype(jnp.int32)
     opens = FIRST_ACTION["open"] + jnp.asarray(NUMBER_OF["open"])[container]
     return jnp.where(room == state.room, opens, go(room, state, params))
 
@@ -115,19 +116,23 @@ class Planner(eqx.Module):
         in_hand = state.places == HAND
         holds = in_hand.any()
         item = jnp.argmax(in_hand).astype(jnp.int32)
-        pending = members(jnp.asarray(OF_KIND)[params.kind] & ~finished_things(state, params), N)
-        cut = members(state.sliced, N)
+        pending = members(
+            jnp.asarray(OF_KIND)[params.kind] & ~finished_things(state, params), NUM_THINGS
+        )
+        cut = members(state.sliced, NUM_THINGS)
         to_slice = params.sliced & ~(pending & cut).any()
         useful = pending & (cut | ~params.sliced | to_slice)
         located = useful & (state.places != NOWHERE)
-        place_of = jnp.minimum(state.places, P - 1)
+        place_of = jnp.minimum(state.places, NUM_PLACES - 1)
         distance = params.distances[state.room][jnp.asarray(ROOM_OF)[place_of]]
-        ready = members(treated_things(state, params), N)
-        nearest = jnp.argmin(jnp.where(located, 2 * distance - ready, 4 * R)).astype(jnp.int32)
-        new = self.explore(state, params)
-        put_down = FIRST_ACTION["put"] + jnp.argmax(members(within_reach(state), P)).astype(
+        ready = members(treated_things(state, params), NUM_THINGS)
+        nearest = jnp.argmin(jnp.where(located, 2 * distance - ready, 4 * NUM_ROOMS)).astype(
             jnp.int32
         )
+        new = self.explore(state, params)
+        put_down = FIRST_ACTION["put"] + jnp.argmax(
+            members(reachable_places(state), NUM_PLACES)
+        ).astype(jnp.int32)
 
         def fetch(item: jax.Array) -> jax.Array:
             return reach(place_of[item], FIRST_ACTION["take"] + item, state, params)
@@ -169,16 +174,18 @@ class Planner(eqx.Module):
 
 
 class RoomByRoom(Planner):
-    """A heuristic player: it does as the reference,
-    but searches the rooms in a fixed order, however far they are.
+    """A heuristic player, which does as the reference but searches the rooms in a fixed order.
+
+    It does not care how far they are.
     """
 
     def explore(self, state: State, params: Params) -> jax.Array:
-        """Return the step to the first room with a place that was not seen;
-        there, open the first such container.
+        """Return the step to the first room with a place that was not seen.
+
+        In that room, open the first such container.
         """
         unseen = jnp.asarray(IN_ROOM) & ~state.looked
         room = jnp.argmax(unseen != 0).astype(jnp.int32)
-        container = jnp.argmax(members(unseen[room], P)).astype(jnp.int32)
+        container = jnp.argmax(members(unseen[room], NUM_PLACES)).astype(jnp.int32)
         opens = FIRST_ACTION["open"] + jnp.asarray(NUMBER_OF["open"])[container]
         return jnp.where(room == state.room, opens, go(room, state, params))

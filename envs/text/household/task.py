@@ -82,6 +82,10 @@ from .house import (
     KNIFE,
     NAMES,
     NOWHERE,
+    NUM_KINDS,
+    NUM_PLACES,
+    NUM_ROOMS,
+    NUM_THINGS,
     OF_KIND,
     OPENABLE,
     PLACES,
@@ -98,18 +102,14 @@ from .house import (
     TENTHS,
     THINGS,
     TWO,
-    K,
-    N,
-    P,
     Params,
-    R,
     State,
     bit,
     has,
     members,
     pack,
     progress,
-    within_reach,
+    reachable_places,
 )
 
 PAPER = (250, 250, 247)
@@ -131,9 +131,12 @@ def thing_name(item: int, *treatments: int) -> str:
 @lru_cache(maxsize=64)
 def doors(distances: bytes) -> str:
     """Return the doors in words, from the bytes of :attr:`.house.Params.distances`."""
-    steps = np.frombuffer(distances, np.int32).reshape(R, R).tolist()
+    steps = np.frombuffer(distances, np.int32).reshape(NUM_ROOMS, NUM_ROOMS).tolist()
     return "; ".join(
-        f"{ROOMS[a]} - {ROOMS[b]}" for a in range(R) for b in range(a + 1, R) if steps[a][b] == 1
+        f"{ROOMS[a]} - {ROOMS[b]}"
+        for a in range(NUM_ROOMS)
+        for b in range(a + 1, NUM_ROOMS)
+        if steps[a][b] == 1
     )
 
 
@@ -179,29 +182,35 @@ class Household(Task[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a plan, the places of things, and a goal."""
-        bits = self.bits(key, N + R + 4)
-        places = (bits[:N] % P).astype(jnp.int32)
-        kind_draw, goal_draw, task_draw = bits[N + R], bits[N + R + 1], bits[N + R + 2]
+        bits = self.bits(key, NUM_THINGS + NUM_ROOMS + 4)
+        places = (bits[:NUM_THINGS] % NUM_PLACES).astype(jnp.int32)
+        kind_draw, goal_draw, task_draw = (
+            bits[NUM_THINGS + NUM_ROOMS],
+            bits[NUM_THINGS + NUM_ROOMS + 1],
+            bits[NUM_THINGS + NUM_ROOMS + 2],
+        )
         task = jnp.asarray(self.tasks, jnp.int32)[(task_draw % len(self.tasks)).astype(jnp.int32)]
         many = jnp.asarray(TARGET_COUNTS)[task].astype(jnp.uint32)
         kind = jnp.asarray(TARGET_KINDS)[task, (kind_draw % many).astype(jnp.int32)]
         goal = jnp.asarray(GOALS)[(goal_draw % len(GOALS)).astype(jnp.int32)]
-        food = np.isin(np.arange(K), [KINDS.index(name) for name in SLICEABLE])
+        food = np.isin(np.arange(NUM_KINDS), [KINDS.index(name) for name in SLICEABLE])
         sliced = (self.tier == 3) & jnp.asarray(food)[kind] & (task != TWO)
         # What is asked for lies elsewhere, at first.
         places = jnp.where(
-            members(jnp.asarray(OF_KIND)[kind], N) & (places == goal), (places + 3) % P, places
+            members(jnp.asarray(OF_KIND)[kind], NUM_THINGS) & (places == goal),
+            (places + 3) % NUM_PLACES,
+            places,
         )
         odd = (places.sum() + split) % 2
         # There are 14 places, an even number.
         places = places.at[KNIFE].set(places[KNIFE] ^ odd.astype(jnp.int32))
-        apart = np.where(np.eye(R, dtype=bool), 0, R).astype(np.int32)
+        apart = np.where(np.eye(NUM_ROOMS, dtype=bool), 0, NUM_ROOMS).astype(np.int32)
         distances = jnp.asarray(apart)
-        for room in range(1, R):  # every room opens to an earlier one
-            to = (bits[N + room] % room).astype(jnp.int32)
-            edge = (np.arange(R) == room)[:, None] & (np.arange(R) == to)
+        for room in range(1, NUM_ROOMS):  # every room opens to an earlier one
+            to = (bits[NUM_THINGS + room] % room).astype(jnp.int32)
+            edge = (np.arange(NUM_ROOMS) == room)[:, None] & (np.arange(NUM_ROOMS) == to)
             distances = jnp.where(edge | edge.T, 1, distances)
-        for middle in range(R):  # Floyd and Warshall
+        for middle in range(NUM_ROOMS):  # Floyd and Warshall
             distances = jnp.minimum(
                 distances, distances[:, middle : middle + 1] + distances[middle : middle + 1]
             )
@@ -209,8 +218,10 @@ class Household(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Start in a room, with empty hands; all containers are closed."""
-        room = (jax.random.key_data(key)[0] % R).astype(jnp.int32)  # a key is random bits enough
-        nowhere = jnp.full(N, NOWHERE, jnp.int32)
+        room = (jax.random.key_data(key)[0] % NUM_ROOMS).astype(
+            jnp.int32
+        )  # a key is random bits enough
+        nowhere = jnp.full(NUM_THINGS, NOWHERE, jnp.int32)
         nothing = jnp.uint32(0)
         sets = (nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
         state = State(room, params.places, nowhere, *sets, jnp.int32(0))
@@ -218,7 +229,7 @@ class Household(Task[Params, State]):
 
     def _look(self, state: State) -> State:
         """Return the state in which all that is in sight has been seen."""
-        open_ = within_reach(state)
+        open_ = reachable_places(state)
         visible = (state.places == HAND) | has(open_, state.places)
         return state._replace(
             last_seen=jnp.where(visible, state.places, state.last_seen),
@@ -245,7 +256,9 @@ class Household(Task[Params, State]):
         in_hand = state.places == HAND
         hand = pack(in_hand)
         places = jnp.where(
-            takes & (np.arange(N) == item), HAND, jnp.where(puts & in_hand, place, state.places)
+            takes & (np.arange(NUM_THINGS) == item),
+            HAND,
+            jnp.where(puts & in_hand, place, state.places),
         )
         heats, cools, cleans = (action == FIRST_ACTION[verb] for verb in ("heat", "cool", "clean"))
         opened = state.opened | jnp.where(opens, bit(jnp.asarray(OPENABLE)[container]), 0)
@@ -271,14 +284,14 @@ class Household(Task[Params, State]):
     def action_mask(self, state: State, params: Params) -> jax.Array:
         """Mark the admissible commands, bool ``(59,)``."""
         here = jnp.asarray(IN_ROOM)[state.room]
-        reach = within_reach(state)
+        reach = reachable_places(state)
         hand = pack(state.places == HAND)
         empty = hand == 0
         visible = has(reach, state.places)
         openable = has(here, OPENABLE)
         is_open = has(state.opened, OPENABLE)
         station = has(here, STATION_PLACES)
-        cuts = has(hand, np.int32(KNIFE)) & visible & ~members(state.sliced, N)
+        cuts = has(hand, np.int32(KNIFE)) & visible & ~members(state.sliced, NUM_THINGS)
         at_stations = (
             station[2] & (hand & ALLOWED_THINGS[HEAT] != 0),
             station[3] & (hand & ALLOWED_THINGS[COOL] != 0),
@@ -290,7 +303,7 @@ class Household(Task[Params, State]):
             openable & ~is_open,
             openable & is_open,
             visible & empty,
-            members(reach, P) & ~empty,
+            members(reach, NUM_PLACES) & ~empty,
             jnp.stack(at_stations),
             cuts[CAN_SLICE],
             (station[0] & ~empty)[None],
@@ -299,22 +312,22 @@ class Household(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return goal, house and what was seen; see the module's docstring."""
-        upper = np.triu_indices(R, 1)
+        upper = np.triu_indices(NUM_ROOMS, 1)
         blocks = (
             params.task == np.arange(len(TASKS)),
-            params.kind == np.arange(K),
-            (params.goal == np.arange(P)) & (params.task != EXAMINE),
+            params.kind == np.arange(NUM_KINDS),
+            (params.goal == np.arange(NUM_PLACES)) & (params.task != EXAMINE),
             params.sliced[None],
-            state.room == np.arange(R),
+            state.room == np.arange(NUM_ROOMS),
             params.distances[upper] == 1,
-            members(state.visited, R),
+            members(state.visited, NUM_ROOMS),
             has(state.opened, OPENABLE),
-            members(state.looked, P),
-            (state.last_seen[:, None] == np.arange(P + 2)).reshape(-1),
-            members(state.hot, N),
-            members(state.cold, N),
-            members(state.clean, N),
-            members(state.sliced, N),
+            members(state.looked, NUM_PLACES),
+            (state.last_seen[:, None] == np.arange(NUM_PLACES + 2)).reshape(-1),
+            members(state.hot, NUM_THINGS),
+            members(state.cold, NUM_THINGS),
+            members(state.clean, NUM_THINGS),
+            members(state.sliced, NUM_THINGS),
         )
         return jnp.concatenate(blocks).astype(self.dtype)
 
@@ -324,25 +337,29 @@ class Household(Task[Params, State]):
             Component(
                 "task", "kind of task: place, examine, clean, heat, cool, two", shape=(len(TASKS),)
             ),
-            Component("kind", "kind of the thing that is asked for", shape=(K,)),
-            Component("goal", "place to put it in", shape=(P,)),
+            Component("kind", "kind of the thing that is asked for", shape=(NUM_KINDS,)),
+            Component("goal", "place to put it in", shape=(NUM_PLACES,)),
             Component("to_slice", "whether it is to be sliced"),
-            Component("room", "the room that the player is in", shape=(R,)),
+            Component("room", "the room that the player is in", shape=(NUM_ROOMS,)),
             Component(
-                "plan", "whether two rooms are connected, pair by pair", shape=(R * (R - 1) // 2,)
+                "plan",
+                "whether two rooms are connected, pair by pair",
+                shape=(NUM_ROOMS * (NUM_ROOMS - 1) // 2,),
             ),
-            Component("visited", "whether each room was seen", shape=(R,)),
+            Component("visited", "whether each room was seen", shape=(NUM_ROOMS,)),
             Component("open", "whether each container is open", shape=(len(OPENABLE),)),
-            Component("looked", "whether the contents of each place were seen", shape=(P,)),
+            Component(
+                "looked", "whether the contents of each place were seen", shape=(NUM_PLACES,)
+            ),
             Component(
                 "places",
                 "[thing, place]: where it was last seen; then the hand, and nowhere",
-                shape=(N, P + 2),
+                shape=(NUM_THINGS, NUM_PLACES + 2),
             ),
-            Component("hot", "whether each thing is hot", shape=(N,)),
-            Component("cold", "whether each thing is cold", shape=(N,)),
-            Component("clean", "whether each thing was cleaned", shape=(N,)),
-            Component("sliced", "whether each thing is sliced", shape=(N,)),
+            Component("hot", "whether each thing is hot", shape=(NUM_THINGS,)),
+            Component("cold", "whether each thing is cold", shape=(NUM_THINGS,)),
+            Component("clean", "whether each thing was cleaned", shape=(NUM_THINGS,)),
+            Component("sliced", "whether each thing is sliced", shape=(NUM_THINGS,)),
         )
 
     def action_components(self) -> tuple[Component, ...]:
@@ -386,7 +403,7 @@ class Household(Task[Params, State]):
 
     def _contents(self, state: State) -> list[list[int]]:
         """Return the things that were last seen in each place, then in the hand."""
-        contents: list[list[int]] = [[] for _ in range(P + 2)]
+        contents: list[list[int]] = [[] for _ in range(NUM_PLACES + 2)]
         for item, place in enumerate(np.asarray(state.last_seen).tolist()):
             contents[place].append(item)
         return contents
@@ -591,7 +608,7 @@ class Household(Task[Params, State]):
             )
             doors = ", ".join(
                 ROOMS[neighbour]
-                for neighbour in range(R)
+                for neighbour in range(NUM_ROOMS)
                 if int(params.distances[room, neighbour]) == 1
             )
             pen.text((left + 5, top + 3), f"{name} (to {doors})", fill=INK, font_size=8)

@@ -19,8 +19,9 @@ CLOCKWISE = np.array([MOVES.index(move) for move in ("up", "right", "down", "lef
 
 @privileged_player
 class ShortestWay(eqx.Module):
-    """The reference player: it takes a shortest way through all cells
-    that it does not know to be walls.
+    """The reference player, which takes a shortest way through all cells that may be free.
+
+    Only cells that it knows to be walls block the way.
 
     Where the maze is shown, that is optimal. Where it is hidden, the player knows its place from
     its moves, learns the walls beside it, and takes every cell that it has not seen for free

@@ -171,8 +171,9 @@ def flood(free: jax.Array, goal: jax.Array, here: jax.Array) -> tuple[jax.Array,
 
 
 def spanning_tree(order: jax.Array, ends: np.ndarray) -> jax.Array:
-    """Return the edges of a spanning tree, bool ``(edges,)``:
-    each in turn, if it joins two trees (Kruskal 1956).
+    """Return the edges of a spanning tree, bool ``(edges,)``.
+
+    Each edge in turn is taken if it joins two trees (Kruskal 1956).
 
     Args:
         order: a permutation of the edges.
@@ -282,8 +283,9 @@ class TextMaze(Task[Params, State]):
         return first, second
 
     def _draw_maze(self, bits: jax.Array, split: jax.Array) -> jax.Array:
-        """Return the cells of a maze whose number
-        of rings is even (train) or odd (test), uint32 ``(H,)``.
+        """Return the cells of a maze, uint32 ``(H,)``.
+
+        Its number of rings is even for train and odd for test.
 
         Args:
             bits: two random numbers for each edge between rooms, uint32 ``(2, edges)``.
@@ -522,8 +524,9 @@ class TextMaze(Task[Params, State]):
         )
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw maze, goal and walker, as far as they are shown,
-        and at the right the walls beside the walker.
+        """Draw maze, goal and walker, as far as they are shown.
+
+        The walls beside the walker are at the right.
         """
         picture = np.full(self.picture_shape, PAPER, np.uint8)
 

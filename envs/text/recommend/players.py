@@ -1,5 +1,6 @@
-"""The reference player of Recommend: Bayes-optimal by dynamic programming,
-or by looking two questions ahead.
+"""The reference player of Recommend.
+
+It is Bayes-optimal by dynamic programming, or looks two questions ahead.
 
 Let J(s) be the probability of a set of answers s, M_a(s) the mean worth of attribute a after them
 times J(s), x the items' attributes, and U(s) the value of the best play after s times J(s). It
@@ -74,8 +75,9 @@ def values(task: Recommend, params: Params) -> jax.Array:
     worth = jnp.concatenate([(table @ value)[..., None], table * value], -1)
 
     def product(factors: list[jax.Array]) -> jax.Array:
-        """Multiply out one factor for each digit, weighted with the prior:
-        ``(4, A's digits)`` to ``(4**A,)``.
+        """Multiply out one factor for each digit, weighted with the prior.
+
+        A factor is ``(4, 4)``, of types and digits. The result is ``(4**A,)`` for A factors.
         """
         joint = reduce(
             lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(a.shape[0], -1), factors
@@ -116,8 +118,9 @@ class Elicitor(eqx.Module):
         return values(self.task, params) if self.task.attributes <= MAX_EXACT_ATTRIBUTES else ()
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Ask about the attribute that leaves the greatest value,
-        or recommend if no question is worth its cost.
+        """Ask about the attribute of the greatest value.
+
+        If no question is worth its cost, recommend.
         """
         task = self.task
         state = view.state
@@ -128,7 +131,9 @@ class Elicitor(eqx.Module):
         now = items @ (weight @ mean)
         exact = task.attributes <= MAX_EXACT_ATTRIBUTES
         gain = (
-            self._exact(memory, state) if exact else self._ahead(weight, mean, items, open_, params)
+            self._exact_values(memory, state)
+            if exact
+            else self._lookahead_values(weight, mean, items, open_, params)
         )
         gain = jnp.where(open_, gain - COST / 100 * weight.sum(), -jnp.inf)
         recommend = task.attributes + jnp.argmax(now)
@@ -136,9 +141,10 @@ class Elicitor(eqx.Module):
             jnp.int32
         ), memory
 
-    def _exact(self, memory: jax.Array, state: State) -> jax.Array:
-        """Return U summed over the answers to each question,
-        ``(A,)``; of no meaning where it was asked.
+    def _exact_values(self, memory: jax.Array, state: State) -> jax.Array:
+        """Return U summed over the answers to each question, ``(A,)``.
+
+        The value means nothing for questions that were asked.
         """
         count = self.task.attributes
         weights = (4 ** np.arange(count - 1, -1, -1)).astype(np.int32)
@@ -147,11 +153,12 @@ class Elicitor(eqx.Module):
         ahead = jnp.where(answers == NONE, weights, 0)
         return memory[here + ahead] + memory[here + 2 * ahead] + memory[here + 3 * ahead]
 
-    def _ahead(
+    def _lookahead_values(
         self, weight: jax.Array, mean: jax.Array, items: jax.Array, open_: jax.Array, params: Params
     ) -> jax.Array:
-        """Return the same with the best recommendation after
-        at most one more question in place of U, ``(A,)``.
+        """Return the sums with another value in place of U, ``(A,)``.
+
+        That value is the one of the best recommendation after at most one more question.
         """
         task = self.task
         table = chances(task, params)
@@ -181,8 +188,9 @@ class Elicitor(eqx.Module):
 
 @privileged_player
 class EveryQuestion(eqx.Module):
-    """A heuristic player: it asks about every attribute,
-    and recommends the item of the greatest known worth.
+    """A heuristic player, which asks about every attribute, then recommends.
+
+    It takes the item of the greatest known worth.
     """
 
     task: Recommend = eqx.field(static=True)

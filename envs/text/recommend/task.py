@@ -238,8 +238,9 @@ class Recommend(Task[Params, State]):
         return size(params.items & answers[0]) - size(params.items & answers[2])
 
     def evidence(self, state: State, params: Params) -> jax.Array:
-        """Return each type's log posterior but for a constant,
-        in thousandths of a nat, int32 ``(4,)``.
+        """Return each type's log posterior without a constant, int32 ``(4,)``.
+
+        The unit is a thousandth of a nat.
 
         Whole numbers, so that their sums do not depend on the order.
         """
@@ -252,8 +253,9 @@ class Recommend(Task[Params, State]):
         return log_posterior
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return answers, log posteriors, known worth and both tables;
-        see the module's docstring.
+        """Return answers, log posteriors, known worth and both tables.
+
+        The module's docstring lists them.
         """
         count = self.attributes
         evidence = self.evidence(state, params)
@@ -329,8 +331,9 @@ class Recommend(Task[Params, State]):
         return state.recommended != NONE
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """Return ``success``, the number of questions,
-        and how much more another item would be worth, at the end.
+        """Return ``success``, the number of questions, and the regret at the end.
+
+        The regret is the difference to the worth of the best item.
         """
         over = state.recommended != NONE
         worth = self.worth(params.tastes, params)
@@ -426,8 +429,9 @@ class Recommend(Task[Params, State]):
         return f"to the customer {ITEMS[best]} is worth {regret}/{self.attributes} more than {item}"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the items: a row an item, a column an attribute,
-        coloured once it was asked about.
+        """Draw the items, with a row for each item and a column for each attribute.
+
+        An attribute has a colour once it was asked about.
         """
         from PIL import Image, ImageDraw
 

@@ -62,8 +62,8 @@ from .state import (
     SKELETON,
     ZOMBIE,
     State,
-    among,
     any_of,
+    is_among,
 )
 from .world import cells_of, material_at, with_material
 
@@ -180,7 +180,7 @@ def look(state: State, facing: jax.Array) -> Ahead:
     return Ahead(
         cell,
         material_at(state.world, cell),
-        among(cell, state.occupied_cells),
+        is_among(cell, state.occupied_cells),
         *near(state, TABLE, FURNACE),
     )
 
@@ -202,8 +202,8 @@ def decide(state: State, action: jax.Array, luck: jax.Array, rules: Rules, ahead
     tool = jnp.where(
         action >= MAKE, np.uint32(1) << (jnp.maximum(action, MAKE) - MAKE).astype(jnp.uint32), 0
     )
-    slot = among(NOWHERE, state.plants) | (action != PLACE_SAPLING)
-    possible = possible_on(material, action) & (~ahead.occupied | (action >= MAKE))
+    slot = is_among(NOWHERE, state.plants) | (action != PLACE_SAPLING)
+    possible = is_possible_on(material, action) & (~ahead.occupied | (action >= MAKE))
     possible &= (ahead.table | ~jnp.asarray(_TABLE)[action]) & (
         ahead.furnace | ~jnp.asarray(_FURNACE)[action]
     )
@@ -226,7 +226,7 @@ def decide(state: State, action: jax.Array, luck: jax.Array, rules: Rules, ahead
     )
 
 
-def possible_on(material: Any, action: Any) -> Any:
+def is_possible_on(material: Any, action: Any) -> Any:
     """Return whether an action is possible with a material ahead."""
     return jnp.asarray(_WHERE)[action] >> material.astype(jnp.uint32) & 1 == 1
 
@@ -268,7 +268,7 @@ def affect(state: State, action: jax.Array, rules: Rules, ahead: Ahead, deed: De
     slept = state.sleeping == 1
     strikes = action == DO
     enters = (action >= LEFT) & (action <= DOWN)
-    enters &= possible_on(ahead.material, action) & ~ahead.occupied
+    enters &= is_possible_on(ahead.material, action) & ~ahead.occupied
     burnt = enters & (ahead.material == LAVA)
 
     # Creatures and plants ahead.

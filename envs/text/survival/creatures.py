@@ -1,5 +1,6 @@
-"""Creatures of Survival: cows wander, zombies chase,
-skeletons shoot; they come and go near the player.
+"""Creatures of Survival, which come and go near the player.
+
+Cows wander, zombies chase, and skeletons shoot.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from .state import (
     SKELETON,
     ZOMBIE,
     State,
-    among,
     any_of,
     distance,
+    is_among,
     light,
 )
 from .world import material_at
@@ -44,7 +45,7 @@ CHASE_DISTANCE = 8
 """Distance within which creatures come towards the player."""
 SHOT_DISTANCE = 5
 """Distance within which skeletons shoot."""
-TOO_FAR = 12
+MAX_DISTANCE = 12
 """Distance from the player beyond which creatures vanish."""
 WALKS = (
     np.uint32(bits_of(GRASS, SAND, PATH)),
@@ -54,12 +55,12 @@ WALKS = (
 """Materials on which a cow, a zombie and a skeleton walk."""
 FLIES = np.uint32(bits_of(GRASS, SAND, PATH, WATER, LAVA))
 """Materials over which arrows fly."""
-BORN = 3, 5, 3
-"""Health of a new creature."""
+NEW_HEALTH = (3, 5, 3)
+"""Health of a new cow, zombie and skeleton."""
 HOMES = (GRASS, GRASS, PATH)
 """Material on which cows, zombies and skeletons appear."""
-BORN_AWAY = (4, 6, 4)
-"""Least distance from the player at which they appear."""
+MIN_NEW_DISTANCE = (4, 6, 4)
+"""Least distance from the player at which they appear, in steps."""
 CHANCES = (64, 6, 128)
 """Number of trials in 256 in which they appear by day; zombies appear more often at night."""
 NIGHTLY = 15
@@ -94,8 +95,9 @@ class Wish(NamedTuple):
 
 
 def toward(cell: Any, target: Any) -> tuple[Any, Any]:
-    """Return the steps from a cell towards another:
-    along the axis of the larger distance, and along the other one.
+    """Return two steps from a cell towards another.
+
+    The first goes along the axis of the larger distance, the second along the other one.
     """
     down = (target >> 5) - (cell >> 5)
     right = (target & 31) - (cell & 31)
@@ -170,7 +172,7 @@ def move(state: State, words: jax.Array) -> State:
         """Return whether the cell of each wish is free."""
         return tuple(
             (wish.over >> material_at(state.world, wish.target).astype(jnp.uint32) & 1 == 1)
-            & ~among(wish.target, (*state.occupied_cells, state.cell))
+            & ~is_among(wish.target, (*state.occupied_cells, state.cell))
             for wish in wishes
         )
 
@@ -245,8 +247,9 @@ def apply_wishes(state: State, wishes: tuple[Wish, ...], goes: tuple[Any, ...]) 
 
 
 def come_and_go(state: State, word: jax.Array) -> State:
-    """Let creatures that are far away vanish, zombies in daylight too,
-    and perhaps one appear in a random cell.
+    """Let creatures vanish that are far away, and perhaps let one appear in a random cell.
+
+    Zombies also vanish in daylight.
 
     Args:
         state: after all have moved.
@@ -263,7 +266,7 @@ def come_and_go(state: State, word: jax.Array) -> State:
         distances = [distance(beast, state.cell) for beast in state.beasts]
         pales = (draw[4] == 0) & (brightness == BRIGHT)
         vanishing = [
-            (gap > TOO_FAR) | pales & (gap > 4) if kind == ZOMBIE else gap > TOO_FAR
+            (gap > MAX_DISTANCE) | pales & (gap > 4) if kind == ZOMBIE else gap > MAX_DISTANCE
             for gap, kind in zip(distances, KINDS, strict=True)
         ]
         return tuple(
@@ -277,7 +280,7 @@ def come_and_go(state: State, word: jax.Array) -> State:
         column = (state.cell & 31) + draw[1] - 8
         inside = (row > 0) & (row < 31) & (column > 0) & (column < 31)
         cell = jnp.where(inside, 32 * row + column, NOWHERE)
-        free = inside & ~among(cell, (*beasts, *state.arrows, *state.plants))
+        free = inside & ~is_among(cell, (*beasts, *state.arrows, *state.plants))
         away = distance(cell, state.cell)
         material = material_at(state.world, cell)
         chances = [
@@ -286,7 +289,7 @@ def come_and_go(state: State, word: jax.Array) -> State:
         ]
         fit = [
             free & (draw[2] < chance) & (material == home) & (away >= min_distance)
-            for chance, home, min_distance in zip(chances, HOMES, BORN_AWAY, strict=True)
+            for chance, home, min_distance in zip(chances, HOMES, MIN_NEW_DISTANCE, strict=True)
         ]
         return cell, tuple(
             fit[kind] & (draw[3] == creature) & (beasts[creature] == NOWHERE)
@@ -298,7 +301,7 @@ def come_and_go(state: State, word: jax.Array) -> State:
     return state._replace(
         beasts=tuple(jnp.where(new, cell, beast) for new, beast in zip(born, beasts, strict=True)),
         hearts=tuple(
-            jnp.where(new, BORN[kind], heart)
+            jnp.where(new, NEW_HEALTH[kind], heart)
             for new, heart, kind in zip(born, state.hearts, KINDS, strict=True)
         ),
         waits=tuple(jnp.where(new, 0, wait) for new, wait in zip(born, state.waits, strict=True)),

@@ -1,5 +1,6 @@
-"""Heuristic player of Survival: it minds its needs,
-and else gathers the nearest thing in sight that it can use.
+"""Heuristic player of Survival, which minds its needs first.
+
+Otherwise it gathers the nearest thing in sight that it can use.
 
 It reads what the observation shows, takes the usual rules for granted, and remembers nothing.
 """
@@ -58,8 +59,9 @@ TABLE_TOOLS = 0, 3, 1, 4
 
 
 def in_sight(observation: jax.Array) -> jax.Array:
-    """Return the cells of each material and look in a view,
-    uint32 ``(19, 32)``, as if the player were at the start.
+    """Return the cells of each material and look in a view, uint32 ``(19, 32)``.
+
+    They are placed as if the player were at the start.
     """
     kinds = len(MATERIALS + LOOKS)
     above = START // SIDE - ROWS // 2
@@ -87,8 +89,9 @@ class Newcomer(eqx.Module):
     initial = no_memory
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the action of the first job whose site is in sight,
-        or a step towards it, or else a step anywhere.
+        """Return the action of the first job whose site is in sight, or a step towards it.
+
+        Without such a job, return a step anywhere.
         """
         state: State = view.state  # of which the observation has all numbers that are read here
         visible = in_sight(jnp.asarray(view.observation))
@@ -98,7 +101,7 @@ class Newcomer(eqx.Module):
         free = (visible[GRASS] | visible[SAND] | visible[PATH]) & ~union(looks)
         beside = grow(single(START))
 
-        def missing(achievement: int) -> jax.Array:
+        def is_missing(achievement: int) -> jax.Array:
             return state.unlocked >> achievement & 1 == 0
 
         jobs = [
@@ -106,7 +109,7 @@ class Newcomer(eqx.Module):
             Job(state.drink <= HUNGRY, visible[WATER], DO),
             Job(state.food <= HUNGRY, cows, DO),
             Job((state.energy <= TIRED) & ~(enemies != 0).any(), free, SLEEP, True),
-            Job(missing(FIRST_PLACED) & (number_of(state.items, ROCK) > 0), free, PLACE_STONE),
+            Job(is_missing(FIRST_PLACED) & (number_of(state.items, ROCK) > 0), free, PLACE_STONE),
         ]
         near_table = (box(single(START)) & visible[TABLE] != 0).any()
         for tool in TABLE_TOOLS:
@@ -115,7 +118,9 @@ class Newcomer(eqx.Module):
                 Job(can & near_table, free, MAKE + tool, True),
                 Job(can & (number_of(state.items, WOOD) > TABLE_COST + 1), free, PLACE_TABLE),
             ]
-        useful = jnp.where(missing(DRINK), visible[WATER], 0) | jnp.where(missing(EAT_COW), cows, 0)
+        useful = jnp.where(is_missing(DRINK), visible[WATER], 0) | jnp.where(
+            is_missing(EAT_COW), cows, 0
+        )
         for source, item in enumerate(USUAL_CONTENTS):
             usable = (pickaxe(state.tools) >= USUAL_LEVELS[source]) & (
                 number_of(state.items, item) < MAX_STOCK

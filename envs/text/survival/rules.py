@@ -1,5 +1,6 @@
-"""Rules of Survival: materials, items, achievements,
-and worlds whose rules are permuted, all of them solvable.
+"""Rules of Survival: materials, items, achievements, and worlds with permuted rules.
+
+All of these worlds are solvable.
 
 Numbers of items are packed five bits each. They are at most nine, so the fifth bit stays free, and
 one subtraction compares all of them. Rules that a context may change are packed too.
@@ -137,8 +138,9 @@ def pieces(item: Any, number: int) -> jax.Array:
 
 @cache
 def solvable_worlds(costs: bool) -> np.ndarray:
-    """Return the permuted sources that leave every achievement within reach,
-    uint32 ``(n,)``, in a fixed order.
+    """Return the permuted sources that leave every achievement within reach, uint32 ``(n,)``.
+
+    Their order is fixed.
 
     A world is packed as contents, levels, item of the table, item of the furnace (three bits each).
 

@@ -23,6 +23,7 @@ from .rules import (
     DEFEAT_SKELETON,
     DEFEAT_ZOMBIE,
     DO,
+    DRINK,
     EAT_COW,
     EAT_PLANT,
     FIRST_MADE,
@@ -92,8 +93,9 @@ def box(cells: jax.Array) -> jax.Array:
 
 
 def first_to_do(jobs: list[Job], cell: Any, facing: Any, free: jax.Array) -> jax.Array:
-    """Return the action of the first job that is to be done,
-    or a step on the shortest way to one of its sites.
+    """Return the action of the first job that is to be done, or a step to one of its sites.
+
+    The step is the first of the shortest way.
 
     Where there is no way it is ``NOOP``.
 
@@ -166,7 +168,7 @@ class Settler(eqx.Module):
         drink = state.drink
         energy = state.energy
 
-        def missing(achievement: int) -> Any:
+        def is_missing(achievement: int) -> Any:
             return state.unlocked >> achievement & 1 == 0
 
         def bodies(kind: int, within: int = 64) -> jax.Array:
@@ -221,14 +223,16 @@ class Settler(eqx.Module):
             Job(any_of(bodies(SKELETON, 1)), bodies(SKELETON, 1), DO),
             Job((drink <= HUNGRY) & any_of(quenches), quenches, DO),
             Job((food <= HUNGRY) & any_of(feeds), feeds, DO),
-            Job(safe & ((energy <= TIRED) | missing(WAKE_UP) & (energy < 9)), free, SLEEP, True),
-            Job(any_of(ripe) & missing(EAT_PLANT), ripe, DO),
-            Job(any_of(cows) & missing(EAT_COW), cows, DO),
-            Job(any_of(zombies) & missing(DEFEAT_ZOMBIE) & (state.health >= FIT), zombies, DO),
+            Job(safe & ((energy <= TIRED) | is_missing(WAKE_UP) & (energy < 9)), free, SLEEP, True),
+            Job(any_of(ripe) & is_missing(EAT_PLANT), ripe, DO),
+            Job(any_of(cows) & is_missing(EAT_COW), cows, DO),
+            Job(any_of(zombies) & is_missing(DEFEAT_ZOMBIE) & (state.health >= FIT), zombies, DO),
             Job(
-                any_of(skeletons) & missing(DEFEAT_SKELETON) & (state.health >= FIT), skeletons, DO
+                any_of(skeletons) & is_missing(DEFEAT_SKELETON) & (state.health >= FIT),
+                skeletons,
+                DO,
             ),
-            Job(missing(6), water, DO),
+            Job(is_missing(DRINK), water, DO),
         ]
 
         def build(
@@ -239,8 +243,9 @@ class Settler(eqx.Module):
             ready: Any = False,
             enters: bool = False,
         ) -> None:
-            """Add the jobs that gather what something costs,
-            one item after another, and the one that makes it.
+            """Add the jobs that gather what something costs, and the one that makes it.
+
+            The items are gathered one after another.
 
             What needs an item that cannot be had yet waits.
             """
@@ -253,15 +258,15 @@ class Settler(eqx.Module):
 
         planted = reduce(or_, (plant != NOWHERE for plant in state.plants))
         build(
-            missing(EAT_PLANT) & ~planted,
+            is_missing(EAT_PLANT) & ~planted,
             jnp.uint32(pack_items(sapling=1)),
             at(GRASS) & free,
             PLACE_SAPLING,
         )
-        build(missing(FIRST_PLACED + 1), pieces(rules.table_item, TABLE_COST), free, PLACE_TABLE)
+        build(is_missing(FIRST_PLACED + 1), pieces(rules.table_item, TABLE_COST), free, PLACE_TABLE)
         for tool in (0, 3, 1, 4):
             build(
-                missing(FIRST_MADE + tool),
+                is_missing(FIRST_MADE + tool),
                 jnp.uint32(RECIPES[tool]),
                 by_table,
                 MAKE + tool,
@@ -269,19 +274,19 @@ class Settler(eqx.Module):
                 enters=True,
             )
             if tool == 3:
-                build(missing(FIRST_PLACED), jnp.uint32(pack_items(stone=1)), free, PLACE_STONE)
+                build(is_missing(FIRST_PLACED), jnp.uint32(pack_items(stone=1)), free, PLACE_STONE)
         cost = pieces(rules.furnace_item, FURNACE_COST)
         build(
-            missing(FIRST_PLACED + 2) & ~near_table & has(state.items, cost),
+            is_missing(FIRST_PLACED + 2) & ~near_table & has(state.items, cost),
             jnp.uint32(0),
             by_table,
             NOOP,
             enters=True,
         )
-        build(missing(FIRST_PLACED + 2), cost, free, PLACE_FURNACE)
+        build(is_missing(FIRST_PLACED + 2), cost, free, PLACE_FURNACE)
         for tool in (2, 5):
             build(
-                missing(FIRST_MADE + tool),
+                is_missing(FIRST_MADE + tool),
                 jnp.uint32(RECIPES[tool]),
                 by_both,
                 MAKE + tool,
@@ -289,10 +294,10 @@ class Settler(eqx.Module):
                 enters=True,
             )
         for item in range(len(SOURCES)):
-            jobs.append(Job(missing(item) & any_of(source[item]), source[item], DO))
+            jobs.append(Job(is_missing(item) & any_of(source[item]), source[item], DO))
         jobs += [
             Job((drink < 8) & any_of(quenches), quenches, DO),
             Job((food < 6) & any_of(feeds), feeds, DO),
-            Job(missing(DEFEAT_SKELETON), at(PATH) & free, NOOP),
+            Job(is_missing(DEFEAT_SKELETON), at(PATH) & free, NOOP),
         ]
         return jobs

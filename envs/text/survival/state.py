@@ -1,5 +1,4 @@
-"""The state of Survival: the world, the player,
-creatures and plants; cells, distances and daylight.
+"""The state of Survival: the world, the player, creatures and plants; cells, distances, daylight.
 
 All numbers are int32 but for sets of bits, which are uint32. Each creature, arrow and plant has
 fixed entries in short tuples of scalars, because batches of scalars are faster than batches of
@@ -84,8 +83,9 @@ class State(NamedTuple):
 
 
 def first_state(world: Any, start: int) -> State:
-    """Return the state at the start of an episode:
-    rested and fed, with nothing, and nobody near.
+    """Return the state at the start of an episode.
+
+    The player is rested and fed, has nothing, and nobody is near.
     """
     zero = jnp.int32(0)
     full = jnp.int32(9)
@@ -115,7 +115,7 @@ def distance(cell: Any, target: Any) -> Any:
     return abs((cell >> 5) - (target >> 5)) + abs((cell & 31) - (target & 31))
 
 
-def among(cell: Any, cells: tuple[Any, ...]) -> Any:
+def is_among(cell: Any, cells: tuple[Any, ...]) -> Any:
     """Return whether a cell is one of some cells."""
     return any_of(cell == member for member in cells)
 

@@ -254,8 +254,9 @@ class Survival(Task[Params, State]):
     # -- host side: no more than the observation shows ---------------------------------------------
 
     def _view(self, state: State, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """Return the material of each cell of the view,
-        and what is in it (as in ``LOOKS``); -1 for none.
+        """Return the material of each cell of the view, and the look of what is in it.
+
+        Looks are numbered as in ``LOOKS``; -1 stands for none.
         """
         row = int(state.cell) >> 5
         column = int(state.cell) & 31
@@ -289,9 +290,11 @@ class Survival(Task[Params, State]):
         at = ROWS // 2 + down - 1, COLUMNS // 2 + right - 1
         kind = int(materials[at])
         look = int(looks[at])
-        facing = (
-            LOOKS[look] if look >= 0 else MATERIALS[kind] if kind >= 0 else "what you cannot see"
-        )
+        facing = "what you cannot see"
+        if kind >= 0:
+            facing = MATERIALS[kind]
+        if look >= 0:
+            facing = LOOKS[look]
         numbers = {item: number_of(int(state.items), i) for i, item in enumerate(ITEMS)}
         items = [f"{number} {item}" for item, number in numbers.items() if number]
         tools = [tool for i, tool in enumerate(TOOLS) if int(state.tools) >> i & 1]
@@ -397,13 +400,11 @@ class Survival(Task[Params, State]):
                         fill=LOOK_COLOURS[look],
                         outline=INK,
                     )
-                mark = (
-                    LOOK_MARKS[look]
-                    if look >= 0
-                    else MARKS[int(materials[i, j])]
-                    if materials[i, j] > LAVA
-                    else ""
-                )
+                mark = ""
+                if materials[i, j] > LAVA:
+                    mark = MARKS[int(materials[i, j])]
+                if look >= 0:
+                    mark = LOOK_MARKS[look]
                 pen.text((x + 14, y + 11), mark, fill=INK if look >= 0 else PAPER, font_size=12)
         x, y = COLUMNS // 2 * TILE + TILE // 2, ROWS // 2 * TILE + TILE // 2
         pen.ellipse((x - 12, y - 12, x + 12, y + 12), fill=PLAYER, outline=INK)

@@ -1,5 +1,6 @@
-"""The world of Survival: 32 x 32 cells of one material each,
-drawn so that everything in it can be reached on foot.
+"""The world of Survival: 32 x 32 cells of one material each.
+
+It is drawn so that everything in it can be reached on foot.
 
 The world is uint32 ``(32, 4)``: bit ``column`` of word ``[row, plane]`` is bit ``plane`` of the
 cell's material. The outer ring is the edge, on which nothing ever stands. A cell has the number
@@ -57,8 +58,9 @@ RIM = np.flatnonzero(_BESIDE & ~_NEAR).astype(np.int32)
 RIM = RIM[np.argsort(np.arctan2(_ROW, _COLUMN).ravel()[RIM], kind="stable")]
 """Cells beside the clearing, around it."""
 HOME = {TREE: (0, 1, 2), WATER: (8, 9), SAND: (14, 15)}
-"""Indices on the rim, from a random one on, of what every home has;
-the next tree makes the number of trees odd.
+"""Indices on the rim, counted from a random one, of what every home has.
+
+The next tree makes the number of trees odd.
 """
 ODD_TREE = 3
 
@@ -74,8 +76,9 @@ def single(cell: Any) -> jax.Array:
 
 
 def cells_of(world: Any, *materials: int) -> Any:
-    """Return the cells of some materials,
-    uint32 ``(..., 32)`` or as the leading shape of ``world`` says.
+    """Return the cells of some materials, uint32 ``(..., 32)``.
+
+    The leading shape is that of ``world``.
     """
     planes = [world[..., plane] for plane in range(PLANES)]
 

@@ -35,8 +35,9 @@ class Maps(NamedTuple):
 
 
 def road_of(rows: tuple[int, ...], turns: tuple[int, ...]) -> list[Cell]:
-    """Return the road that goes from left to right along some rows,
-    and changes rows in the columns ``turns``.
+    """Return the road that goes from left to right along some rows.
+
+    It changes rows in the columns ``turns``.
     """
     road = []
     for column in range(COLUMNS):
@@ -59,8 +60,9 @@ def sites_of(road: list[Cell]) -> list[Cell]:
 
 @cache
 def maps() -> Maps:
-    """Return all maps: roads with four turns of three rows
-    or more that have 32 cells and eight sites.
+    """Return all maps of the task, with 32 cells of road and eight sites each.
+
+    Each road has four turns of three rows or more.
     """
     shapes = [
         rows for rows in product(range(ROWS), repeat=5)

@@ -1,5 +1,6 @@
-"""Players of TowerDefence: a fixed list of orders,
-which is the reference; a planner; and a newcomer's archers.
+"""Players of TowerDefence: the reference, a planner, and a newcomer who builds archers.
+
+The reference is a fixed list of orders.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ WORTH = 12
 """Worth of a coin that has gone into towers."""
 
 ROUTINE = np.array([45, 18, 19, 22, 23, 24, 30, 26, 27, 21, 31, 29, 20, 43, 28, 32, WAIT], np.int32)
-"""Orders of the reference player, the most urgent first: reinforcements; mages on sites 2, 3, 6, 7
-and 8; upgrades of 6, 2 and 3; a mage on site 5; upgrades of 7 and 5; a mage on 4; the hero to post
-3; upgrades of 4 and 8; wait.
+"""Orders of the reference player, the most urgent first.
+
+They are: reinforcements; mages on sites 2, 3, 6, 7 and 8; upgrades of 6, 2 and 3; a mage on site 5;
+upgrades of 7 and 5; a mage on 4; the hero to post 3; upgrades of 4 and 8; wait.
 """
 
 
@@ -43,8 +45,9 @@ def first_legal(orders: np.ndarray, view: View) -> jax.Array:
 
 
 class Routine(eqx.Module):
-    """The reference player: it gives the first legal order of :data:`ROUTINE`,
-    whatever comes along the road.
+    """The reference player, which gives the first legal order of :data:`ROUTINE`.
+
+    It does so whatever comes along the road.
 
     A random search on training episodes at ``hard`` found the list. Nothing better is known.
     """
@@ -100,8 +103,9 @@ class Planner(eqx.Module):
 
 
 class Archers(eqx.Module):
-    """A heuristic player: it builds an archer, the cheapest tower,
-    on the first free site, and upgrades the first.
+    """A heuristic player, which builds an archer, the cheapest tower, on the first free site.
+
+    It upgrades the first tower that it can.
     """
 
     @classmethod

@@ -97,8 +97,10 @@ CALL_AGAIN = 60
 """Ticks from a call of reinforcements to the next."""
 
 WAIT, BUILD, UPGRADE, SELL, MOVE, REINFORCE, CALL, ACTIONS = 0, 1, 25, 33, 41, 45, 46, 47
-"""First number of each kind of order: build kind * 8 + site,
-upgrade a site, sell one, move to a post.
+"""First number of each kind of order.
+
+A tower is built by ``BUILD + kind * 8 + site``. Upgrades and sales add a site, and moves of the
+hero a post.
 """
 
 
@@ -107,10 +109,13 @@ def pack(numbers: tuple[int, ...], width: int) -> np.uint32:
     return np.uint32(sum(number << width * i for i, number in enumerate(numbers)))
 
 
-def of_kind(numbers: tuple[int, ...], kind: Any, width: int = 8) -> Any:
-    """Return the number of a kind of enemy, int32, without a table: a word is shifted instead."""
-    word = pack(numbers, width)
-    return (word >> (width * kind).astype(jnp.uint32) & np.uint32(2**width - 1)).astype(jnp.int32)
+def of_kind(numbers: tuple[int, ...], kind: Any) -> Any:
+    """Return the number of a kind of enemy, int32, without a table.
+
+    A word of eight bits a kind is shifted instead.
+    """
+    word = pack(numbers, 8)
+    return (word >> (8 * kind).astype(jnp.uint32) & np.uint32(2**8 - 1)).astype(jnp.int32)
 
 
 def _damages(power: int, tower: int) -> tuple[int, ...]:
@@ -119,16 +124,17 @@ def _damages(power: int, tower: int) -> tuple[int, ...]:
     return tuple(0 if tower == CANNON and kind == BAT else hit for kind, hit in enumerate(hits))
 
 
-HIT = 5
+DAMAGE_BITS = 5
 """Bits of a damage."""
-AROUND = 31
+AREA_BIT = 31
 """Bit that says that a tower hits all in a cell."""
 DAMAGE = np.array(
-    [0, *(pack(_damages(power, tower), HIT) | np.uint32((tower == CANNON) << AROUND)
+    [0, *(pack(_damages(power, tower), DAMAGE_BITS) | np.uint32((tower == CANNON) << AREA_BIT)
           for tower in range(len(TOWERS)) for power in POWERS[tower])], np.uint32,
 )  # fmt: skip
-"""Damage to each kind of enemy, packed,
-and whether a tower hits all in a cell, for each code of a site.
+"""Damage to each kind of enemy, packed, and whether a tower hits all in a cell.
+
+The code of a site indexes it.
 """
 PRICE = np.array([0, *(cost for costs in COSTS for cost in costs)], np.int32)
 """Coins that the last level of a code has cost."""
@@ -161,8 +167,9 @@ class Params(NamedTuple):
     growth: Int
     """Growth of health from wave to wave, in 24ths of that in the first wave."""
     waves: UInt32Array
-    """Waves, uint32 ``(12,)``: kind and number of a first group,
-    then of a second, 2 and 4 bits each.
+    """Waves, uint32 ``(12,)``: kind and number of a first group, then of a second.
+
+    A kind takes 2 bits, a number 4.
     """
 
 
@@ -225,8 +232,9 @@ def first_state() -> State:
 
 
 def draw_waves(bits: jax.Array) -> jax.Array:
-    """Draw the waves of a game from random bits, uint32 ``(12,)``,
-    packed as in ``Params.waves``; each is stronger.
+    """Draw the waves of a game from random bits, uint32 ``(12,)``, packed as in ``Params.waves``.
+
+    Each wave is stronger than the one before.
     """
     budget = 8 + 3 * np.arange(WAVES, dtype=np.int32)
     first, second, share = ((bits >> shift & 3).astype(jnp.int32) for shift in (0, 2, 4))
@@ -378,15 +386,16 @@ def walk(state: State) -> Walked:
 
 
 def aim(marks: jax.Array, kind: jax.Array, reloads: jax.Array, armed: Armed) -> jax.Array:
-    """Return the foremost cell with an enemy for each tower that is ready,
-    as a bit, 0 for none, uint32 ``(8,)``.
+    """Return the foremost cell with an enemy for each tower that is ready, uint32 ``(8,)``.
+
+    The cell is a bit, 0 for none.
     """
     ground = union(jnp.where(kind == BAT, 0, marks))
     targets = armed.near & jnp.where(armed.tower == CANNON, ground, union(marks))
     return jnp.where((targets != 0) & (reloads == 0), jnp.uint32(1) << 31 - jax.lax.clz(targets), 0)
 
 
-def foremost(marks: jax.Array) -> jax.Array:
+def first_marks(marks: jax.Array) -> jax.Array:
     """Return the marks of the first enemy in each cell, 0 for the others, uint32 ``(16,)``."""
     before = jnp.uint32(0)
     first = []
@@ -400,12 +409,12 @@ def shoot(
     target: jax.Array, marks: jax.Array, kind: jax.Array, armed: Armed
 ) -> tuple[jax.Array, jax.Array]:
     """Return the damage to each enemy by towers, int32, and whether a mage hit it."""
-    first = computed_once(foremost)(marks)
-    shift = (HIT * kind).astype(jnp.uint32)
+    first = computed_once(first_marks)(marks)
+    shift = (DAMAGE_BITS * kind).astype(jnp.uint32)
     hurt = jnp.zeros_like(marks)
     for site in range(SITES):
-        hit = jnp.where(armed.damage[site] >> AROUND == 1, marks, first) & target[site]
-        hurt += jnp.where(hit != 0, armed.damage[site] >> shift & 2**HIT - 1, 0)
+        hit = jnp.where(armed.damage[site] >> AREA_BIT == 1, marks, first) & target[site]
+        hurt += jnp.where(hit != 0, armed.damage[site] >> shift & 2**DAMAGE_BITS - 1, 0)
     cold = union(jnp.where(armed.tower == MAGE, target, 0))
     return hurt.astype(jnp.int32), first & cold != 0
 
@@ -460,8 +469,9 @@ def fight(state: State, walked: Walked, hurt: jax.Array, frozen: jax.Array) -> S
 
 
 def tick(state: State, params: Params, armed: Armed) -> State:
-    """Return the state a tick later: enemies enter and walk,
-    towers shoot, hero and reinforcements fight.
+    """Return the state a tick later.
+
+    Enemies enter and walk, towers shoot, and hero and reinforcements fight.
     """
     state = enter(state, computed_once(entry)(state, params))
     walked = computed_once(walk)(state)

@@ -110,8 +110,9 @@ MAX_COINS = COINS + WAVES * (MAX_ENEMIES * max(BOUNTIES) + INTERVAL // TICKS)
 SCALARS = (MAX_COINS, LIVES, WAVES, INTERVAL)
 """Largest coins, lives, waves and ticks to the next wave."""
 BODIES = (RECOVERY, HERO, SOLDIERS, SERVICE, CALL_AGAIN)
-"""Largest values of the hero's travel and health,
-and of the reinforcements' health, service and cooldown.
+"""Largest values of the hero and the reinforcements.
+
+They are the hero's travel and health, and the reinforcements' health, service and cooldown.
 """
 ENEMY = (LENGTH * UNIT, MAX_HEALTH, SLOW_TICKS, WAVES)
 """Largest values of an enemy's distance, health, ticks of being slow, and wave."""
@@ -309,9 +310,7 @@ class TowerDefence(Task[Params, State]):
         return describe_state(state, params)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the map with towers, enemies,
-        hero and reinforcements, and below it what is to come.
-        """
+        """Draw the map with towers, enemies, hero and reinforcements, and the next waves below."""
         return draw_map(state, params)
 
     def rules(self) -> str:

@@ -1,5 +1,6 @@
-"""Words and pictures of TowerDefence: what the observation shows,
-the rules, and why an order is illegal.
+"""Words and pictures of TowerDefence.
+
+They show the observation and the rules, and say why an order is illegal.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ from .rules import (
 
 MARKS = "gwob"
 """Marks of enemies in words."""
-TILE, BAR = 30, 97
+TILE = 30
+"""Pixels of a cell's side."""
+BAR = 97
+"""Height of the words below the map in pixels."""
 SIZE = ROWS * TILE + BAR, COLUMNS * TILE
 """Height and width of the picture."""
 GRASS = (150, 190, 120)
@@ -154,8 +158,9 @@ def describe_state(state: State, params: Params) -> str:
 
 
 def progress(state: State, params: Params) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Describe wave, coins and lives, and the waves with a leak;
-    then who is still to enter, and what comes after.
+    """Describe wave, coins and lives, the waves with a leak, and the enemies to come.
+
+    Those still to enter in this wave come first, then the next wave.
     """
     wave = int(state.wave)
     word = lambda i: int(params.waves[wave + i]) if wave + i < WAVES else 0  # noqa: E731

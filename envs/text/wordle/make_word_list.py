@@ -1,5 +1,6 @@
-"""Rebuild ``word_list.txt`` from a dictionary: ``python -m
-rlbench_suite.envs.text.wordle.make_word_list DICTIONARY``.
+"""Rebuild ``word_list.txt`` from a dictionary.
+
+Run it by ``python -m rlbench_suite.envs.text.wordle.make_word_list DICTIONARY``.
 
 The frozen list was made from ``/usr/share/dict/american-english-small`` of Debian's
 ``wamerican-small`` 2020.12.07-2 (SCOWL, sizes 10 to 35: common words; its licence stands in
@@ -25,8 +26,9 @@ UNFIT = {
     "f6952d6eef55",
     "f9d0d9b18ae9",
 }
-"""Slurs and sexual words, by the first twelve digits
-of their SHA-256 so that nobody need read them here.
+"""Slurs and sexual words, by the first twelve digits of their SHA-256.
+
+So nobody need read them here.
 """
 
 
@@ -43,8 +45,9 @@ def is_inflected(word: str, dictionary: set[str]) -> bool:
 
 
 def word_list(dictionary: set[str]) -> list[str]:
-    """Return the sorted five-letter words a-z that are uninflected,
-    no Roman numerals and fit to be shown to anyone.
+    """Return the sorted five-letter words a-z that are uninflected and fit to be shown to anyone.
+
+    Roman numerals are left out.
     """
     return sorted(
         word

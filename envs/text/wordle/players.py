@@ -32,8 +32,9 @@ LEAF = -1
 
 @privileged_player
 class MaximumEntropy(eqx.Module):
-    """The player. Off its tree (after guesses of another player)
-    it takes the first word still possible.
+    """The player of greatest entropy.
+
+    Off its tree (after guesses of another player) it takes the first word still possible.
     """
 
     task: Wordle = eqx.field(static=True)
@@ -57,21 +58,24 @@ class MaximumEntropy(eqx.Module):
             on_tree = (node != LEAF) & (guess[node] == board.guesses[row])
             step = jnp.where(on_tree, child[node, board.codes[row]], LEAF)
             node = jnp.where(row < board.tries, step, node)
-        possible = self.task.consistent(board.knowledge)
+        possible = self.task.consistent_words(board.knowledge)
         return jnp.where(node == LEAF, jnp.argmax(possible).astype(jnp.int32), guess[node]), memory
 
 
 def feedback_matrix(letters: np.ndarray) -> np.ndarray:
-    """Return the code of each guess (row) for each hidden word (column),
-    uint8 ``(words, words)``.
+    """Return the code of each guess (row) for each hidden word (column).
+
+    The codes are uint8 ``(words, words)``.
     """
     return np.stack([encode(feedback(guess, letters)) for guess in letters]).astype(np.uint8)
 
 
 @cache
 def decision_tree(task: Wordle) -> tuple[np.ndarray, np.ndarray]:
-    """Return the player's tree, which no field holds because arrays have no hash:
-    ``jax.jit(player.act)`` needs one.
+    """Return the player's tree.
+
+    No field of the player holds it, because ``jax.jit(player.act)`` needs a hash and arrays have
+    none.
 
     Returns:
         The word guessed at each node, int32 ``(nodes,)``; node 0 is the empty board. The next node
@@ -95,8 +99,9 @@ def decision_tree(task: Wordle) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_guess(matrix: np.ndarray, candidates: np.ndarray) -> int:
-    """Return the guess whose split has the greatest entropy;
-    among equals a candidate, then the first.
+    """Return the guess whose split has the greatest entropy.
+
+    Among equals it is a candidate, then the first.
     """
     among = information(matrix[np.ix_(candidates, candidates)])
     if (
@@ -108,8 +113,9 @@ def best_guess(matrix: np.ndarray, candidates: np.ndarray) -> int:
 
 
 def information(codes: np.ndarray) -> np.ndarray:
-    """Measure how well each row of codes splits its n columns:
-    -sum of c log2 c over the classes' sizes c, ``(rows,)``.
+    """Measure how well each row of codes splits its n columns, int64 ``(rows,)``.
+
+    The measure is -sum of c log2 c over the classes' sizes c.
 
     This is n times the entropy, minus n log2 n. It is in whole units of 2**-40, so that equal
     splits are exactly equal.
@@ -141,6 +147,6 @@ class ConsistentGuess(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the possible words, each as likely as the others."""
-        possible = self.task.consistent(view.state.knowledge)
+        possible = self.task.consistent_words(view.state.knowledge)
         draws = jax.random.bits(key, possible.shape, jnp.uint32) | 1
         return jnp.argmax(jnp.where(possible, draws, 0)).astype(jnp.int32), memory

@@ -44,8 +44,9 @@ telescopes, and repeating a guess adds nothing. Mean returns over all words: bes
 0.035, random words 0.066, best six fixed words found 0.083, reference 0.753
 (``tests/text/wordle/test_wordle.py``).
 
-The observation is a sufficient summary: a word is consistent with it (:meth:`Wordle.consistent`) if
-and only if that word would have marked every guess so far just as the hidden word did.
+The observation is a sufficient summary: a word is consistent with it
+(:meth:`Wordle.consistent_words`) if and only if that word would have marked every guess so far just
+as the hidden word did.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ MAX_COPIES = 3
 """Most copies of one letter in a word of the list."""
 CODES = 3**LENGTH
 SOLVED = CODES - 1
-"""Code of five greens: a row of marks is a number in base 3,
-the first letter's mark its last digit.
+"""Code of five greens.
+
+A row of marks is a number in base 3, with the first letter's mark as its last digit.
 """
 POWERS = 3 ** np.arange(LENGTH, dtype=np.int32)
 EARLIER_POSITIONS = np.tri(LENGTH, k=-1, dtype=bool)
@@ -94,8 +96,9 @@ class Params(NamedTuple):
 
 
 class Knowledge(NamedTuple):
-    """Knowledge that follows from the marks so far,
-    as sets of letters: uint32 masks, bit 0 for a.
+    """Knowledge that follows from the marks so far, as sets of letters.
+
+    A set is a uint32 mask with bit 0 for a.
     """
 
     possible: UInt32Array
@@ -138,8 +141,9 @@ def feedback(guess: Any, hidden: Any) -> Any:
 
 
 def encode(marks: Any) -> Any:
-    """Encode five marks ``(..., 5)`` as one number in [0,
-    243): digits in base 3, the first mark last.
+    """Encode five marks ``(..., 5)`` as one number in [0, 243).
+
+    The marks are digits in base 3, the first mark last.
     """
     return (marks * POWERS).sum(-1)
 
@@ -260,8 +264,9 @@ class Wordle(Task[Params, State]):
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return the knowledge that follows from the board,
-        float ``(235,)``; see the module's docstring.
+        """Return the knowledge that follows from the board, float ``(235,)``.
+
+        The module's docstring lists it.
         """
         knowledge = state.knowledge
         bits = np.uint32(1) << np.arange(LETTERS, dtype=np.uint32)
@@ -323,7 +328,7 @@ class Wordle(Task[Params, State]):
         """Return ``success``: the word is found."""
         return {"success": state.greens == LENGTH, "guesses": state.tries, "greens": state.greens}
 
-    def consistent(self, knowledge: Knowledge) -> jax.Array:
+    def consistent_words(self, knowledge: Knowledge) -> jax.Array:
         """Mark the words of the list that can still be the hidden one, bool ``(words,)``."""
         at_least = knowledge.at_least[:, None]
         capped = knowledge.capped
@@ -405,15 +410,16 @@ class Wordle(Task[Params, State]):
             raise ValueError(f"expected one word of five letters a-z, got {text!r}")
         index = bisect_left(self.words, word)
         if self.words[index : index + 1] != (word,):
-            near = ", ".join(self._nearest(word, 3))
+            near = ", ".join(self._nearest_words(word, 3))
             raise ValueError(
                 f"{word!r} is not in the game's list of words; the nearest that are: {near}"
             )
         return np.asarray(index, self.action_space.dtype)
 
-    def _nearest(self, word: str, count: int) -> list[str]:
-        """Return the words of the list that share most letters with a word,
-        letters in place counting three times.
+    def _nearest_words(self, word: str, count: int) -> list[str]:
+        """Return the words of the list that share most letters with a word.
+
+        Letters in place count three times.
         """
         letters = np.frombuffer(word.encode(), np.uint8) - ord("a")
         shared = np.minimum(self._copies, np.bincount(letters, minlength=LETTERS)).sum(1)

@@ -44,11 +44,14 @@ from ..shared.reward_modes import SENTENCES, progress_reward, thrift
 from ..shared.tool import Argument, Tool, read_tool_call
 from . import machine
 from .machine import LINES, MAX_READ, MAX_WRITTEN, Fault, assemble, disassemble
-from .specifications import HIGHEST, SPECIFICATIONS, programs, with_constant
+from .specifications import MAX_INPUT, SPECIFICATIONS, programs, with_constant
 
-EXAMPLES, HIDDEN = 3, 8
+EXAMPLES = 3
+"""Inputs that are shown with the wanted output."""
+HIDDEN = 8
+"""Further inputs on which an answer is judged."""
 CASES = EXAMPLES + HIDDEN
-LARGEST_SHOWN = 100.0
+MAX_SHOWN = 100.0
 """Numbers are shown cut to this size; inputs and wanted outputs are smaller."""
 TOOLS = ("run", "answer")
 
@@ -117,15 +120,16 @@ class Interpreter(Task[Params, State]):
             Tool("answer", "Give the program that is judged. It ends the episode.", program),
         )
         self.action_space = spaces.MultiDiscrete([len(TOOLS), *machine.SIZES * LINES])
-        self.observation_space = self.box(-LARGEST_SHOWN, LARGEST_SHOWN, (self._count + 88,))
+        self.observation_space = self.box(-MAX_SHOWN, MAX_SHOWN, (self._count + 88,))
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
         # For the host side, compiled at its first use.
         self._target_outputs = jax.jit(self.target_outputs)
         self._task_text = lru_cache(maxsize=256)(self._task_in_words)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a function and the inputs, all from one draw;
-        remainders of 2**32 favour no number noticeably.
+        """Draw a function and the inputs from one draw of random bits.
+
+        Remainders of 2**32 favour no number noticeably.
         """
         bits = jax.random.bits(key, (2 + CASES * (MAX_READ + 1),), jnp.uint32)
         train, test = (jnp.asarray(np.array(functions, np.int32)) for functions in self._functions)
@@ -134,7 +138,7 @@ class Interpreter(Task[Params, State]):
         )
         random_words = bits[2:].reshape(CASES, MAX_READ + 1)
         constant = (4 + bits[1] % 6).astype(jnp.int32)
-        inputs = (random_words[:, 1:] % np.uint32(HIGHEST + 1)).astype(jnp.int32)
+        inputs = (random_words[:, 1:] % np.uint32(MAX_INPUT + 1)).astype(jnp.int32)
         # One hidden input begins with K and 1, so that no function gives empty outputs alone.
         certain = jnp.concatenate([jnp.stack([constant, jnp.int32(1)]), inputs[EXAMPLES, 2:]])
         return Params(
@@ -250,7 +254,7 @@ class Interpreter(Task[Params, State]):
             jnp.column_stack([state.output, state.written, state.fault > 0]).ravel(),
         )
         numbers = jnp.concatenate([block.astype(self.dtype) for block in blocks])
-        return jnp.clip(numbers, -LARGEST_SHOWN, LARGEST_SHOWN)
+        return jnp.clip(numbers, -MAX_SHOWN, MAX_SHOWN)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the blocks of the observation."""
@@ -430,15 +434,18 @@ GUESSES = (
     *(_SUM.format(some, value) for some in _NUMBERS for value in ("1", "a")),
     *(_BACKWARDS.format(some) for some in _NUMBERS),
 )
-"""Programs that first come to mind: for all numbers, or those less or greater than K, one operation
-with K, their count, their sum, or their order turned round. 16 stands for K.
+"""Programs that first come to mind, with 16 in place of K.
+
+For all numbers, or for those less or greater than K, they give one operation with K, the count, the
+sum, or the numbers in reverse order.
 """
 
 
 @privileged_player
 class FirstThatFits(eqx.Module):
-    """A heuristic player: it answers at once with the first
-    of :data:`GUESSES` that is right on the three examples.
+    """A heuristic player, which answers at once with the first fitting program of :data:`GUESSES`.
+
+    A program fits if it is right on the three examples.
     """
 
     task: Interpreter = eqx.field(static=True)

@@ -1,5 +1,6 @@
-"""A small language of our own and the machine that runs it:
-eight numbers, a memory, an input and an output.
+"""A small language of our own and the machine that runs it.
+
+The machine has eight numbers, a memory, an input and an output.
 
 Nothing of the host is ever executed: instructions are numbers, and the machine is a loop of
 arithmetic on arrays.
@@ -16,17 +17,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-LINES, STEPS, VARIABLES, MEMORY, LARGEST = 20, 160, 8, 16, 9999
-MAX_READ, MAX_WRITTEN = 5, 10
+LINES = 20
+"""Lines of a program."""
+STEPS = 160
+"""Instructions that a run may take."""
+VARIABLES = 8
+MEMORY = 16
+"""Numbers in the memory."""
+MAX_NUMBER = 9999
+"""Largest absolute value of a number."""
+MAX_READ = 5
+"""Numbers of an input."""
+MAX_WRITTEN = 10
+"""Numbers of an output."""
 NAMES = "abcdefgh"
-LEFT, FIRST_CONSTANT = VARIABLES, VARIABLES + 1
+LEFT = VARIABLES
+"""Operand that is the number of inputs left to read."""
+FIRST_CONSTANT = VARIABLES + 1
+"""Operand that is the constant 0."""
 CONSTANTS = 17
 OPERANDS = FIRST_CONSTANT + CONSTANTS
 
 
 LANGUAGE = f"""\
 A program has up to {LINES} lines, one instruction each. \
-Numbers are whole, from -{LARGEST} to {LARGEST}; all begin at
+Numbers are whole, from -{MAX_NUMBER} to {MAX_NUMBER}; all begin at
 0.
   a = y              also a = y + z, -, *, / (rounded down), % (of the divisor's sign)
   a = read           take the next number of the input
@@ -160,7 +175,7 @@ def _step(program: jax.Array, numbers: jax.Array, count: jax.Array, now: Run) ->
     for failed, code in (
         (now.steps + 1 >= STEPS, Fault.TOO_MANY_STEPS),
         ((op == Op.WRITE) & (now.written >= MAX_WRITTEN), Fault.OUTPUT_FULL),
-        (assigns & (jnp.abs(result) > LARGEST), Fault.NUMBER_TOO_LARGE),
+        (assigns & (jnp.abs(result) > MAX_NUMBER), Fault.NUMBER_TOO_LARGE),
         (((op == Op.LOAD) | (op == Op.STORE)) & ~inside, Fault.NO_SUCH_MEMORY),
         ((op == Op.READ) & (now.read >= count), Fault.NOTHING_LEFT_TO_READ),
         (((op == Op.DIVIDE) | (op == Op.REMAINDER)) & (z == 0), Fault.DIVISION_BY_ZERO),
@@ -209,8 +224,9 @@ _SPACED = re.compile(r"==|[-+*/%<=]")
 
 
 def assemble(text: str) -> np.ndarray:
-    """Return a program, int32 ``(20, 4)``, from lines of text;
-    lines may be numbered, and ``;`` parts them, too.
+    """Return a program, int32 ``(20, 4)``, from lines of text.
+
+    Lines may be numbered, and ``;`` separates lines too.
 
     Raises:
         ValueError: a line is no instruction, or there are too many; the message names the line.
@@ -233,11 +249,13 @@ def _instruction(line: str, number: int) -> tuple[int, int, int, int]:
     plain = " ".join(plain.split())
     for name, pattern in _PATTERNS.items():
         if match := pattern.fullmatch(plain):
-            return _encoded(name, match.groups(), number)
+            return _encode_instruction(name, match.groups(), number)
     raise ValueError(f"line {number} is no instruction: {line!r}")
 
 
-def _encoded(name: str, groups: tuple[str, ...], number: int) -> tuple[int, int, int, int]:
+def _encode_instruction(
+    name: str, groups: tuple[str, ...], number: int
+) -> tuple[int, int, int, int]:
     def operand(text: str) -> int:
         if text == "left":
             return LEFT

@@ -18,7 +18,7 @@ from .machine import FIRST_CONSTANT, MAX_READ, MAX_WRITTEN, assemble
 
 PLACEHOLDER = 16
 """Constant that stands for K in the programs below."""
-HIGHEST = 12
+MAX_INPUT = 12
 """Largest number of an input; the smallest is 0."""
 Output = tuple[jax.Array, jax.Array]
 """Numbers ``(10,)`` and how many of them count."""
@@ -34,7 +34,7 @@ def _pack(values: jax.Array, keep: jax.Array) -> Output:
     return packed.astype(jnp.int32), keep.sum().astype(jnp.int32)
 
 
-def _single(value: jax.Array) -> Output:
+def _write_one(value: jax.Array) -> Output:
     return _pack(value[None], jnp.ones(1, bool))
 
 
@@ -42,14 +42,15 @@ def _total(x: jax.Array, keep: jax.Array) -> jax.Array:
     return jnp.where(keep, x, 0).sum()
 
 
-def _backwards(x: jax.Array, there: jax.Array, keep: jax.Array) -> Output:
+def _write_backwards(x: jax.Array, there: jax.Array, keep: jax.Array) -> Output:
     """Return the kept values from the last to the first."""
     return _pack(x[::-1], (there & keep)[::-1])
 
 
 class Specification(NamedTuple):
-    """A function of a list: its tier, its split (0 train, 1 test),
-    words, function of (numbers, there, K), program.
+    """A function of a list: tier, split (0 train, 1 test), words, function and program.
+
+    The function takes (numbers, there, K).
     """
 
     tier: int
@@ -93,15 +94,15 @@ SPECIFICATIONS = (
         _EACH.format("a = a % 16"),
     ),
     Specification(
-        2, 0, "the sum of all numbers", lambda x, there, k: _single(_total(x, there)),
+        2, 0, "the sum of all numbers", lambda x, there, k: _write_one(_total(x, there)),
         "if left == 0 goto 5; a = read; b = b + a; goto 1; write b",
     ),
     Specification(
         2, 0, "how many numbers are greater than K",
-        lambda x, there, k: _single((there & (x > k)).sum()), _COUNT.format("b = b + 1"),
+        lambda x, there, k: _write_one((there & (x > k)).sum()), _COUNT.format("b = b + 1"),
     ),
     Specification(
-        2, 0, "the largest number", lambda x, there, k: _single(jnp.where(there, x, 0).max()),
+        2, 0, "the largest number", lambda x, there, k: _write_one(jnp.where(there, x, 0).max()),
         "if left == 0 goto 7; a = read; if b < a goto 5; goto 1; b = a; goto 1; write b",
     ),
     Specification(
@@ -111,11 +112,11 @@ SPECIFICATIONS = (
     ),
     Specification(
         2, 1, "the sum of the numbers greater than K",
-        lambda x, there, k: _single(_total(x, there & (x > k))), _COUNT.format("b = b + a"),
+        lambda x, there, k: _write_one(_total(x, there & (x > k))), _COUNT.format("b = b + a"),
     ),
     Specification(
         2, 1, "the smallest number plus K",
-        lambda x, there, k: _single(jnp.where(there, x, HIGHEST).min() + k),
+        lambda x, there, k: _write_one(jnp.where(there, x, MAX_INPUT).min() + k),
         (
             "b = read; if left == 0 goto 8; a = read; if a < b goto 6; goto 2; b = a; goto 2; b = "
             "b + 16; write b"
@@ -128,7 +129,7 @@ SPECIFICATIONS = (
     ),
     Specification(
         3, 0, "the numbers from the last to the first",
-        lambda x, there, k: _backwards(x, there, there),
+        lambda x, there, k: _write_backwards(x, there, there),
         _STORE + "if b == 0 goto 11; b = b - 1; a = m[b]; write a; goto 6",
     ),
     Specification(
@@ -145,20 +146,20 @@ SPECIFICATIONS = (
     ),
     Specification(
         3, 1, "the numbers less than K, from the last to the first",
-        lambda x, there, k: _backwards(x, there, x < k),
+        lambda x, there, k: _write_backwards(x, there, x < k),
         _STORE
         + "if b == 0 goto 13; b = b - 1; a = m[b]; if a < 16 goto 11; goto 6; write a; goto 6",
     ),
     Specification(
         3, 1, "each number minus the smallest number, plus K",
-        lambda x, there, k: _pack(x - jnp.where(there, x, HIGHEST).min() + k, there),
+        lambda x, there, k: _pack(x - jnp.where(there, x, MAX_INPUT).min() + k, there),
         "c = 12; if left == 0 goto 9; a = read; m[b] = a; b = b + 1; if c < a goto 2; c = a; goto "
         "2; if d == b goto 16; a = m[d]; a = a - c; a = a + 16; write a; d = d + 1; goto 9",
     ),
     Specification(
         3, 1, "the numbers sorted, the smallest first, each plus K",
         lambda x, there, k: _pack(
-            jnp.sort(jnp.where(there, x, HIGHEST + 1)) + k, jnp.arange(MAX_READ) < there.sum()
+            jnp.sort(jnp.where(there, x, MAX_INPUT + 1)) + k, jnp.arange(MAX_READ) < there.sum()
         ),
         "if left == 0 goto 7; a = read; b = m[a]; b = b + 1; m[a] = b; goto 1; if c == 13 goto "
         "16; b = m[c]; if b == 0 goto 14; e = c + 16; write e; b = b - 1; goto 9; c = c + 1; goto "

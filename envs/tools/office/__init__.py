@@ -1,5 +1,4 @@
-"""OfficeApps and OfficeAppsLarge: a user's apps,
-their APIs, and instructions to carry out with them.
+"""OfficeApps and OfficeAppsLarge: a user's apps, their APIs, and instructions to carry out.
 
 One office in two forms. The compiled one (``OfficeApps``) has three apps on fixed-size columns of
 numbers, so that thousands of episodes run in one program, and observations and masks are arrays.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..shared.calls import nearest, read_arguments, read_call, short
+from ..shared.calls import read_arguments, read_call, shorten, suggest
 from .apps.column_api import Api
 from .apps.kinds import DAY, PHONE, TIME, ActionPart, Kind
 from .documentation import tool_name
@@ -70,16 +70,16 @@ def parse_call(apis: Sequence[Api], text: str) -> np.ndarray:
     }
     if not isinstance(name, str) or name not in numbers:
         raise ValueError(
-            f"unknown API {short(name)}.{suggestion(apis, name) if isinstance(name, str) else ''}"
+            f"unknown API {shorten(name)}.{suggestion(apis, name) if isinstance(name, str) else ''}"
         )
     api = apis[numbers[name]]
     arguments = read_arguments(api, written_arguments)
     for argument in arguments:
         if argument not in api.arguments:
             takes = ", ".join(api.arguments) or "no arguments"
+            hint = suggest(argument, api.arguments)
             raise ValueError(
-                f"{api.name} has no argument {short(argument)}.{nearest(argument, api.arguments)} "
-                f"It takes: {takes}"
+                f"{api.name} has no argument {shorten(argument)}.{hint} It takes: {takes}"
             )
     for argument, kind in api.arguments.items():
         if argument not in arguments:
@@ -132,8 +132,9 @@ def _plain_word(kind: Kind, value: str) -> str:
 
 
 def suggestion(apis: Sequence[Api], name: str) -> str:
-    """Return a sentence that names the API nearest to an invented one
-    in spelling or meaning; empty if none is.
+    """Return a sentence that names the API nearest to an invented one in spelling or meaning.
+
+    It is empty if none is near.
     """
     words = _words(name[:100])
     app_names = {_split_name(api)[0] for api in apis}
@@ -143,8 +144,9 @@ def suggestion(apis: Sequence[Api], name: str) -> str:
     counts = {word: sum(word in _meanings(api) for api in apis) for word in verb_words}
 
     def likeness(api: Api) -> float:
-        """Return 0 if nothing is alike; of APIs that are equally alike,
-        a short name is the likelier.
+        """Return the likeness of an API, 0 if nothing is alike.
+
+        Of APIs that are equally alike, the one with the short name is the likelier.
         """
         app, verb = _split_name(api)
         spelling = verb if app_apis else tool_name(api)
@@ -168,8 +170,9 @@ def _split_name(api: Api) -> tuple[str, str]:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a name or a sentence,
-    in lower case; a capital or ``_`` begins a new one.
+    """Return the words of a name or a sentence, in lower case.
+
+    A capital or ``_`` begins a new word.
     """
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]{2,}", text)]
 
@@ -201,9 +204,9 @@ def _number_of(api: str, name: str, kind: Kind, value: Any) -> int:
             else f"{kind.words[0]} to {kind.words[-1]}"
         )
         raise ValueError(
-            f"{api}: {name} is one of {words}; got {short(value)}.{nearest(value, kind.words)}"
+            f"{api}: {name} is one of {words}; got {shorten(value)}.{suggest(value, kind.words)}"
         )
     raise ValueError(
         f"{api}: {name} is a whole number from 1 to {kind.size} ({kind.meaning}); got "
-        f"{short(value)}"
+        f"{shorten(value)}"
     )

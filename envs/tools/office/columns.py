@@ -21,11 +21,17 @@ from rlbench_suite.core.arrays import Int, IntArray, UInt32Array
 
 from . import words
 
-CONTACTS, EVENTS, REQUESTS, TRANSFERS = 12, 10, 10, 10
-"""Number of rows of the tables."""
+CONTACTS = 12
+"""Rows of the table of contacts."""
+EVENTS = 10
+"""Rows of the calendar."""
+REQUESTS = 10
+"""Rows of the table of requests."""
+TRANSFERS = 10
+"""Rows of the table of transfers."""
 HOURS = 6
 """Bookable hours of a day."""
-LARGEST = 31
+MAX_AMOUNT = 31
 """The largest amount of one call, whole euros; also the number of phone numbers."""
 
 # Fewer words than in the large office: each is a column of the observation.
@@ -38,7 +44,7 @@ TITLES = tuple(
 )
 PLACES = words.PLACES
 TIMES = words.TIMES[: len(DAYS) * HOURS]
-PHONES = words.PHONES[1 : LARGEST + 1]
+PHONES = words.PHONES[1 : MAX_AMOUNT + 1]
 
 
 class Direction(IntEnum):
@@ -103,8 +109,9 @@ def mask_of(flags: jax.Array) -> jax.Array:
 
 
 def flags_of(mask: jax.Array, count: int) -> jax.Array:
-    """Return the flags of a mask: the inverse of :func:`mask_of`;
-    masks ``(...)`` give bool ``(..., count)``.
+    """Return the flags of a mask; this is the inverse of :func:`mask_of`.
+
+    Masks ``(...)`` give bool ``(..., count)``.
     """
     return (mask[..., None] >> np.arange(count, dtype=np.uint32) & 1).astype(bool)
 
@@ -127,7 +134,7 @@ def size(mask: jax.Array) -> jax.Array:
     return jax.lax.population_count(mask).astype(jnp.int32)
 
 
-def lowest(mask: jax.Array) -> jax.Array:
+def lowest_row(mask: jax.Array) -> jax.Array:
     """Return the lowest row of a set, int32; 0 if it is empty."""
     mask = jnp.asarray(mask)
     below = (mask & (~mask + 1)) - 1  # all bits under the lowest
@@ -150,14 +157,14 @@ def put(table: jax.Array, row: Any, value: Any) -> jax.Array:
 # -- what can be asked of a world, real or partly known --------------------------------------------
 
 
-def existing(table: jax.Array) -> jax.Array:
+def used_rows(table: jax.Array) -> jax.Array:
     """Return the set of rows that are in use, by their table's first column."""
     return mask_of(table > 0)
 
 
 def free_row(table: jax.Array) -> jax.Array:
     """Return the lowest row not in use; 0 if there is none."""
-    return lowest(mask_of(table == 0))
+    return lowest_row(mask_of(table == 0))
 
 
 def day_of(time: Any) -> jax.Array:
@@ -185,7 +192,7 @@ def events_on(world: World, day: Any) -> jax.Array:
 
 def first_free_hour(busy: jax.Array, day: Any) -> jax.Array:
     """Return the earliest time of a day that is not busy; 0 if the day is full."""
-    return lowest(hours_of(day) & ~busy)
+    return lowest_row(hours_of(day) & ~busy)
 
 
 def contacts_named(world: World, name: Any, city: Any) -> jax.Array:
@@ -212,7 +219,7 @@ def total(amounts: jax.Array, mask: jax.Array) -> jax.Array:
 # -- changes that more than one place makes --------------------------------------------------------
 
 
-def without_event(world: World, row: Any) -> World:
+def remove_event(world: World, row: Any) -> World:
     """Return the world after an event is cancelled."""
     return world._replace(
         title=put(world.title, row, 0),
@@ -261,8 +268,9 @@ PLAIN = tuple(
 
 
 def equal_worlds(a: World, b: World) -> jax.Array:
-    """Say whether two worlds are equal;
-    the order in which requests and transfers were added does not count.
+    """Return whether two worlds are equal.
+
+    The order in which requests and transfers were added does not count.
     """
     equal = [(getattr(a, column) == getattr(b, column)).all() for column in PLAIN]
     for columns in LEDGERS:
@@ -276,8 +284,9 @@ def equal_worlds(a: World, b: World) -> jax.Array:
 
 
 def distance(a: World, b: World) -> jax.Array:
-    """Count the cells, and the rows of requests and transfers,
-    in which two worlds differ, int32.
+    """Count the differences of two worlds, int32.
+
+    They are cells, and for requests and transfers rows.
     """
     total = sum((getattr(a, column) != getattr(b, column)).sum(dtype=jnp.int32) for column in PLAIN)
     for columns in LEDGERS:

@@ -37,12 +37,12 @@ def blocks(sizes: Mapping[str, int]) -> tuple[Component, ...]:
 
 
 def _block(name: str, size: int) -> Component:
-    unit = f"{columns.LARGEST} euros" if name == "ask_limit" else "1"
+    unit = f"{columns.MAX_AMOUNT} euros" if name == "ask_limit" else "1"
     shape = (columns.EVENTS, columns.CONTACTS) if name == "note_guests" else (size,)
-    return Component(name, MEANINGS.get(name) or _general(name), unit, shape)
+    return Component(name, MEANINGS.get(name) or _block_meaning(name), unit, shape)
 
 
-def _general(name: str) -> str:
+def _block_meaning(name: str) -> str:
     """Return the meaning of a block that is one of several of its kind."""
     kind, _, block = name.partition("_")
     what = block.replace("_", " ")

@@ -1,5 +1,6 @@
-"""Documentation of the compiled office's APIs, their tools,
-and the JSON of calls, all made from their declarations.
+"""Documentation of the compiled office's APIs, their tools, and the JSON of calls.
+
+All of it is made from the APIs' declarations.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Instances of the large office: a world, an instruction,
-the world that must be reached, and the oracle's calls.
+"""Instances of the large office.
+
+Each has a world, an instruction, the world that must be reached, and the oracle's calls.
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ def instance(tier: int, split: int, number: int) -> Instance:
 
 
 def plant_instance(template: Template, dice: Dice, reason: str) -> Instance:
-    """Return an instance of a template in a random world
-    of people of its split, with an obstacle or without.
+    """Return an instance of a template in a random world, with an obstacle or without.
+
+    The people of the world are those of the template's split.
     """
     scene = Scene(dice, random_rows(dice, int(template.test)), reason)
     outcome = template.plant(scene)

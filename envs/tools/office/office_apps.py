@@ -1,5 +1,6 @@
-"""rlsuite/OfficeApps-v0: carry out an instruction
-by calling the APIs of three apps, and change nothing else.
+"""rlsuite/OfficeApps-v0: carry out an instruction by calling the APIs of three apps.
+
+Nothing else may change.
 
 A user has a phone book, a calendar and a payment account, and asks for one thing: "Move the review
 to the first free hour on Wed". The player looks things up through 33 APIs, makes the change, and
@@ -168,7 +169,7 @@ class OfficeApps(Task[Params, State]):
             next_state = jax.tree.map(lambda new, old: jnp.where(over, old, new), after_call, state)
             return next_state, jnp.where(over, -1, call)
 
-        _, calls = jax.lax.scan(step, self._blank(params), length=MAX_CALLS)
+        _, calls = jax.lax.scan(step, self._blank_state(params), length=MAX_CALLS)
         return calls.astype(jnp.int32)
 
     def _reason(self, template: jax.Array, chance: jax.Array) -> jax.Array:
@@ -183,10 +184,10 @@ class OfficeApps(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Show nothing but the instruction; the first look shows the documentation."""
-        state = self._blank(params)
+        state = self._blank_state(params)
         return state._replace(tally=Tally.begin(params.solution)) if self._counts_calls else state
 
-    def _blank(self, params: Params) -> State:
+    def _blank_state(self, params: Params) -> State:
         empty = jnp.uint32(0)
         zero = jnp.int32(0)
         notebook = Notebook(*(empty for _ in Notebook._fields))
@@ -225,8 +226,9 @@ class OfficeApps(Task[Params, State]):
         )
 
     def _progress(self, world: World, params: Params) -> jax.Array:
-        """Return the share of the changes to the goal that are made,
-        less any that are not in it; at least 0.
+        """Return the share of the changes to the goal that are made, at least 0.
+
+        Changes that are not in the goal are subtracted.
         """
         differences = distance(world, self._goal(world, params)).astype(self.dtype)
         start_differences = distance(params.start, self._goal(params.start, params)).astype(
@@ -254,8 +256,9 @@ class OfficeApps(Task[Params, State]):
         }
 
     def solved(self, state: State, params: Params) -> jax.Array:
-        """Judge the episode: the end is right, and the world is,
-        cell by cell, the first one with the instruction carried out.
+        """Return whether the end is right, in its last call and in every cell of the world.
+
+        The world must be the first one with the instruction carried out.
         """
         must_refuse = params.reason > 0
         goal = self._goal(state.world, params)
@@ -273,8 +276,9 @@ class OfficeApps(Task[Params, State]):
         )
 
     def _goal(self, world: World, params: Params) -> World:
-        """Return the world that must be reached, given the one reached:
-        some instructions leave a choice open.
+        """Return the world that must be reached.
+
+        It depends on the reached ``world``, because some instructions leave a choice open.
         """
         outcomes = [option.outcome(params.start, params.ask, world) for option in self.templates]
         goal: World = choose(
@@ -319,8 +323,9 @@ class OfficeApps(Task[Params, State]):
         return components.action_parts()
 
     def oracle_call(self, see: Sight) -> jax.Array:
-        """Return the next call of the template's own program,
-        from what was shown: int32 ``(5,)``.
+        """Return the next call of the template's own program, int32 ``(5,)``.
+
+        The program knows only what was shown.
         """
         calls = [first_call_of(option.plan(see)) for option in self.templates]
         return choose(see.ask.template, calls, jnp.zeros(len(ActionPart), jnp.int32))
@@ -328,8 +333,9 @@ class OfficeApps(Task[Params, State]):
     # -- host side: the text and pixel views -------------------------------------------------------
 
     def describe(self, state: State, params: Params) -> str:
-        """Describe instruction, rules, the last call's result,
-        and the notebook; the documentation when asked.
+        """Describe instruction, rules, the last call's result, and the notebook.
+
+        The documentation is added when it was asked for.
         """
         see = self._sight(state, params)
         paragraphs = [self._instruction(params), self._rules(f"{int(see.ask.limit)} euros")]
@@ -459,7 +465,7 @@ SLOTS = {
     "day": len(columns.DAYS),
     "title": len(columns.TITLES),
     "place": len(columns.PLACES),
-    "number": columns.LARGEST,
+    "number": columns.MAX_AMOUNT,
 }
 QUESTION_COUNTS = {
     "asked_names": len(columns.NAMES),
@@ -480,16 +486,16 @@ COLUMNS = {
     "name": len(columns.NAMES),
     "city": len(columns.CITIES),
     "relation": len(columns.RELATIONS),
-    "phone": columns.LARGEST,
+    "phone": columns.MAX_AMOUNT,
     "title": len(columns.TITLES),
     "time": len(columns.TIMES),
     "place": len(columns.PLACES),
     "request_contact": columns.CONTACTS,
-    "request_amount": columns.LARGEST,
+    "request_amount": columns.MAX_AMOUNT,
     "request_direction": len(columns.Direction),
     "request_status": len(columns.Status),
     "transfer_contact": columns.CONTACTS,
-    "transfer_amount": columns.LARGEST,
+    "transfer_amount": columns.MAX_AMOUNT,
     "transfer_direction": len(columns.Direction),
 }
 """Columns of the notebook, shown as value / largest value, and 0 if not known."""
@@ -553,7 +559,7 @@ def observation_blocks(see: Sight, dtype: np.dtype[Any]) -> dict[str, Any]:
     return {
         "template": one_hot(ask.template, MAX_TEMPLATES, 0),
         **{f"ask_{slot}": one_hot(getattr(ask, slot), count) for slot, count in SLOTS.items()},
-        "ask_limit": ask.limit.astype(dtype) * dtype.type(1 / columns.LARGEST),
+        "ask_limit": ask.limit.astype(dtype) * dtype.type(1 / columns.MAX_AMOUNT),
         "last_api": one_hot(see.api, len(COLUMN_APIS), 0),
         "last_error": one_hot(see.error, len(Error) - 1),
         **{

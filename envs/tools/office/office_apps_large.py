@@ -57,9 +57,10 @@ from rlbench_suite.core.component import Component
 from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.host import HostTask
 from rlbench_suite.core.task_card import TaskCard
-from rlbench_suite.puzzle.dice import Dice, stream_of
+from rlbench_suite.puzzle.dice import stream_of
 
-from ..shared.calls import nearest, short
+from ..shared.calls import shorten, suggest
+from ..shared.context_number import context_number
 from ..shared.page import HEIGHT, WIDTH, page
 from ..shared.reward_modes import SENTENCES, likeness, progress_reward, thrift
 from ..shared.tool import Argument, Tool, read_tool_call
@@ -77,8 +78,12 @@ MAX_CALLS = 64
 """Calls after which an episode ends; the time limit is shorter."""
 ACTION_SIZE = 1 + MAX_ARGUMENTS
 MAX_TEMPLATES = max(len(templates) for templates in TIERS.values())
-GAPS, ROWS, CELLS = 6, 16, 9
-"""Gaps of an instruction, and rows of a result and cells of a row, in the observation."""
+GAPS = 6
+"""Gaps of an instruction in the observation."""
+ROWS = 16
+"""Rows of a result in the observation."""
+CELLS = 9
+"""Cells of a row in the observation."""
 _STREAM = stream_of("OfficeApps context")
 _TOOLS = tuple(api.tool for api in ROW_APIS)
 
@@ -176,8 +181,9 @@ def is_solved(planted: Instance, now: Situation) -> bool:
 
 
 def progress(planted: Instance, now: Situation) -> float:
-    """Return the share of the differences to the goal that are mended,
-    less those that are new; at least 0.
+    """Return the share of the differences to the goal that are removed, at least 0.
+
+    New differences are subtracted.
     """
     if not planted.start_distance:
         return 0.0
@@ -295,11 +301,11 @@ def _cells(row: Row) -> list[Any]:
     """Return the values of a row, and the members of its sets."""
     cells: list[Any] = []
     for value in row.values():
-        cells += _ordered(value) if isinstance(value, frozenset | tuple) else [value]
+        cells += _sorted_members(value) if isinstance(value, frozenset | tuple) else [value]
     return cells
 
 
-def _ordered(members: Iterable[int]) -> list[int]:
+def _sorted_members(members: Iterable[int]) -> list[int]:
     return sorted(members) if isinstance(members, frozenset) else list(members)
 
 
@@ -376,17 +382,10 @@ class OfficeAppsLarge(HostTask[State]):
     def begin(
         self, simulator: Any, seed: int | None, key: np.ndarray, index: int, source: ContextSource
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode with the context of its seed and number,
-        or with the numbered context.
-        """
+        """Begin an episode with the context of its seed and number, or with a numbered context."""
         if seed is not None:
             simulator.reset(seed=seed)
-        split = int(source.split)
-        number = int(source.context)
-        if number < 0:
-            high = int(key[0])
-            low = int(key[1])
-            number = Dice(_STREAM, high << 32 | low, index).below(2**31)
+        split, number = context_number(source, key, index, _STREAM)
         solution = np.zeros((MAX_CALLS, ACTION_SIZE), np.int16)
         for step, call in enumerate(instance(self.tier, split, number).solution):
             solution[step] = as_action(call)
@@ -499,7 +498,7 @@ class OfficeAppsLarge(HostTask[State]):
                 if known_text is None:
                     raise ValueError(
                         f"{name} is {argument.meaning}; got "
-                        f"{short(value)}.{nearest(value, VALUE_NUMBERS)}"
+                        f"{shorten(value)}.{suggest(value, VALUE_NUMBERS)}"
                     )
                 value = known_text
             arguments[name] = value
@@ -576,7 +575,7 @@ def _value_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, frozenset | tuple):
-        return ", ".join(map(str, _ordered(value))) or "none"
+        return ", ".join(map(str, _sorted_members(value))) or "none"
     return str(value)
 
 

@@ -20,8 +20,9 @@ WIDTH, HEIGHT = 900, 520
 
 
 def picture(state: State, instruction: str, title: str) -> np.ndarray:
-    """Draw contacts, calendar, payments side by side,
-    uint8 ``(HEIGHT, WIDTH, 3)``; pale is what was not shown yet.
+    """Draw contacts, calendar and payments side by side, uint8 ``(HEIGHT, WIDTH, 3)``.
+
+    What was not shown yet is pale.
     """
     image = Image.new("RGB", (WIDTH, HEIGHT), PAPER)
     pen = ImageDraw.Draw(image)

@@ -1,5 +1,6 @@
-"""The reference players of both offices,
-which follow the program of the instruction's template, and heuristic players.
+"""Reference players and heuristic players of both offices.
+
+The reference players follow the program of the instruction's template.
 
 They know only what was shown: the programs of the compiled office get a
 :class:`~.column_template.Sight`, in which everything that no API has returned is 0
@@ -46,13 +47,15 @@ class Oracle(eqx.Module):
 
 
 class Hasty(Oracle):
-    """A heuristic player: it takes the first row that fits,
-    never refuses, and calls no API twice running.
+    """A heuristic player, which takes the first row that fits.
+
+    It never refuses, and calls no API twice running.
     """
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
-        """Return the next call of the template's program
-        but for refusals, or say that it is done.
+        """Return the next call of the template's program, or say that it is done.
+
+        Refusals are left out.
         """
         see = sight_of(view.state, view.params.ask)
         refusal = COLUMN_API_NUMBERS[assistant.refuse.name]
@@ -93,8 +96,9 @@ class LargeOracle(NamedTuple):
 
 
 class LargeHasty(LargeOracle):
-    """A heuristic player: it makes the calls of the plan,
-    but never refuses, and calls no API twice.
+    """A heuristic player, which makes the calls of the plan but never refuses.
+
+    It calls no API twice.
     """
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:

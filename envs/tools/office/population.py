@@ -26,8 +26,9 @@ from .templates.column_template import Cast
 
 
 def towns_of(name: str) -> list[list[int]]:
-    """Return the three cities of the train split and those
-    of the test split for people of that name.
+    """Return the cities for people of that name: those of the train split, then of the test.
+
+    The train split has three.
     """
     digests = [hashlib.sha256(f"{name} of {city}".encode()).digest() for city in columns.CITIES]
     order = sorted(range(1, len(columns.CITIES) + 1), key=lambda city: digests[city - 1])
@@ -42,7 +43,7 @@ SHARES = {
     "names": len(columns.NAMES),
     "towns": columns.CONTACTS,
     "relations": columns.CONTACTS,
-    "phones": columns.LARGEST,
+    "phones": columns.MAX_AMOUNT,
     "events": columns.EVENTS,
     "titles": len(columns.TITLES),
     "times": len(columns.TIMES),
@@ -73,14 +74,15 @@ class Crowd(NamedTuple):
     transfers: int
 
 
-def shuffled(random_words: jax.Array) -> jax.Array:
+def shuffle(random_words: jax.Array) -> jax.Array:
     """Return the numbers 1 to n in the order of n random words."""
     return jnp.argsort(random_words).astype(jnp.int32) + 1
 
 
-def between(random_words: jax.Array, low: Any, high: Any) -> jax.Array:
-    """Draw numbers from ``low`` to ``high``;
-    the remainder of 2**32 favours some by less than one in ten million.
+def draw_between(random_words: jax.Array, low: Any, high: Any) -> jax.Array:
+    """Draw numbers from ``low`` to ``high``.
+
+    The remainder of 2**32 favours some by less than one in ten million.
     """
     return (
         low + (random_words % jnp.asarray(high - low + 1, jnp.uint32)).astype(jnp.int32)
@@ -90,8 +92,9 @@ def between(random_words: jax.Array, low: Any, high: Any) -> jax.Array:
 def random_columns(
     random_words: jax.Array, split: jax.Array, crowd: Crowd
 ) -> tuple[World, Cast, jax.Array, jax.Array]:
-    """Return a world, its cast, the limit on payments (16 to 24 euros),
-    and four words for the instruction.
+    """Return a world, its cast, the limit on payments, and four words for the instruction.
+
+    The limit is 16 to 24 euros.
 
     Balances cover every amount within the limit; shortages are planted later. No request or
     transfer involves the first of the cast, so that only planted ones count for this contact.
@@ -104,22 +107,22 @@ def random_columns(
     """
     shares = jnp.split(random_words, np.cumsum(list(SHARES.values()))[:-1])
     random = dict(zip(SHARES, shares, strict=True))
-    contacts = shuffled(random["people"])
-    events = shuffled(random["events"])
-    requests = shuffled(random["requests"])
-    transfers = shuffled(random["transfers"])
+    contacts = shuffle(random["people"])
+    events = shuffle(random["events"])
+    requests = shuffle(random["requests"])
+    transfers = shuffle(random["transfers"])
 
     def clear_missing(ids: jax.Array, count: int, column: jax.Array) -> jax.Array:
         """Return a column with 0 in the rows that do not exist."""
         exists = (ids[:count, None] == np.arange(1, len(ids) + 1)).any(0)
         return jnp.where(exists, column, 0).astype(column.dtype)
 
-    names = shuffled(random["names"])
-    titles = shuffled(random["titles"])
-    times = shuffled(random["times"])
-    phones = shuffled(random["phones"])
+    names = shuffle(random["names"])
+    titles = shuffle(random["titles"])
+    times = shuffle(random["times"])
+    phones = shuffle(random["phones"])
     name = clear_missing(contacts, crowd.contacts, names[: columns.CONTACTS])
-    choice = between(random["towns"], 0, 2)
+    choice = draw_between(random["towns"], 0, 2)
     towns = jnp.asarray(TOWNS)[:, split]  # (16, 3)
     city = clear_missing(contacts, crowd.contacts, towns[names[: columns.CONTACTS] - 1, choice])
     hero = contacts[0] - 1
@@ -130,25 +133,25 @@ def random_columns(
         name=name,
         city=city,
         relation=clear_missing(
-            contacts, crowd.contacts, between(random["relations"], 1, len(columns.RELATIONS))
+            contacts, crowd.contacts, draw_between(random["relations"], 1, len(columns.RELATIONS))
         ),
         phone=clear_missing(contacts, crowd.contacts, phones[: columns.CONTACTS]),
         title=clear_missing(events, crowd.events, titles),
         time=clear_missing(events, crowd.events, times[: columns.EVENTS]),
         place=clear_missing(
-            events, crowd.events, between(random["places"], 1, len(columns.PLACES))
+            events, crowd.events, draw_between(random["places"], 1, len(columns.PLACES))
         ),
-        guests=clear_missing(events, crowd.events, coin & second_coin & columns.existing(name)),
+        guests=clear_missing(events, crowd.events, coin & second_coin & columns.used_rows(name)),
         request_contact=clear_missing(
             requests,
             crowd.requests,
-            extras[between(random["request_contacts"], 0, len(extras) - 1)],
+            extras[draw_between(random["request_contacts"], 0, len(extras) - 1)],
         ),
         request_amount=clear_missing(
-            requests, crowd.requests, between(random["request_amounts"], 1, 15)
+            requests, crowd.requests, draw_between(random["request_amounts"], 1, 15)
         ),
         request_direction=clear_missing(
-            requests, crowd.requests, between(random["ways"], 1, len(Direction))
+            requests, crowd.requests, draw_between(random["ways"], 1, len(Direction))
         ),
         request_status=clear_missing(
             requests, crowd.requests, jnp.full(columns.REQUESTS, Status.OPEN, jnp.int32)
@@ -156,16 +159,18 @@ def random_columns(
         transfer_contact=clear_missing(
             transfers,
             crowd.transfers,
-            extras[between(random["transfer_contacts"], 0, len(extras) - 1)],
+            extras[draw_between(random["transfer_contacts"], 0, len(extras) - 1)],
         ),
         transfer_amount=clear_missing(
-            transfers, crowd.transfers, between(random["transfer_amounts"], 1, columns.LARGEST)
+            transfers,
+            crowd.transfers,
+            draw_between(random["transfer_amounts"], 1, columns.MAX_AMOUNT),
         ),
         transfer_direction=clear_missing(
-            transfers, crowd.transfers, between(random["sent"], 1, len(Direction))
+            transfers, crowd.transfers, draw_between(random["sent"], 1, len(Direction))
         ),
-        balance=between(random["accounts"][0], 40, 70),
-        savings=between(random["accounts"][1], 30, 60),
+        balance=draw_between(random["accounts"][0], 40, 70),
+        savings=draw_between(random["accounts"][1], 30, 60),
     )
     # A row that does not exist has a title and a time that no event has.
     new_event = events[crowd.events]
@@ -181,7 +186,7 @@ def random_columns(
         hometowns=towns[names[hero] - 1, (choice[hero] + np.arange(3)) % 3],
         dice=random["dice"],
     )
-    return world, cast, between(random["accounts"][2], 16, 24), random["instruction"]
+    return world, cast, draw_between(random["accounts"][2], 16, 24), random["instruction"]
 
 
 # -- the large office ------------------------------------------------------------------------------
@@ -198,9 +203,10 @@ def copy_tables(tables: Tables) -> Tables:
 
 
 def random_rows(dice: Dice, split: int) -> Tables:
-    """Draw a world. Its contacts have names of the split: the sum of the places of first and last
-    name is even in the train split, odd in the test split. First names, titles and names are unique
-    in their tables; ids are random.
+    """Draw a world whose contacts have names of the split.
+
+    The sum of the places of first and last name is even in the train split, odd in the test split.
+    First names, titles and names are unique in their tables; ids are random.
     """
     pick = dice.choice
     first_names = dice.sample(range(len(words.FIRST_NAMES)), 10)
@@ -212,7 +218,7 @@ def random_rows(dice: Dice, split: int) -> Tables:
         return dice.below(odds) == 0
 
     def table(rows: Sequence[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-        return dict(zip(dice.sample(range(1, words.ROWS + 1), len(rows)), rows, strict=True))
+        return dict(zip(dice.sample(range(1, words.MAX_ROW_ID + 1), len(rows)), rows, strict=True))
 
     contacts = table([
         {"first": words.FIRST_NAMES[first],

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from .words import ROWS
+from .words import MAX_ROW_ID
 
 Row = Mapping[str, Any]
 World = Mapping[str, Mapping[int, Row]]
@@ -62,12 +62,13 @@ def drop_row(world: World, table: str, number: int) -> World:
 
 def free_id(table: Mapping[int, Any]) -> int:
     """Return the lowest id that no row has, 0 if there is none."""
-    return next((number for number in range(1, ROWS + 1) if number not in table), 0)
+    return next((number for number in range(1, MAX_ROW_ID + 1) if number not in table), 0)
 
 
 def distance(world: World, goal: World, start: World) -> int:
-    """Count the cells of old rows, and the new rows,
-    in which a world differs from the goal; 0 for equal worlds.
+    """Count the differences of a world from the goal, 0 for equal worlds.
+
+    They are cells of old rows, and whole new rows.
 
     The ids of new rows do not count, so that the order in which they were made does not either.
     """

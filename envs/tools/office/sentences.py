@@ -51,7 +51,8 @@ def _gap_text(gap: str, kind: Kind, value: int) -> Any:
 
 
 def rules(limit: str) -> str:
-    """Return the rules that hold for every instruction;
+    """Return the rules that hold for every instruction.
+
     ``limit`` says how much may be sent in one payment.
     """
     return (

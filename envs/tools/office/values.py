@@ -36,9 +36,9 @@ _LISTS = (
     ("True", "False"),
 )
 _UNIQUE_WORDS = dict.fromkeys(word for words_of_kind in _LISTS for word in words_of_kind)
-VALUES: tuple[int | str, ...] = (*range(words.LARGEST + 1), *_UNIQUE_WORDS)
+VALUES: tuple[int | str, ...] = (*range(words.MAX_NUMBER + 1), *_UNIQUE_WORDS)
 """Every value, whole numbers first."""
 VALUE_NUMBERS = {str(value): number for number, value in enumerate(VALUES, 1)}
 """Numbers of values, from 1, by their texts."""
 FOLDED = {text.lower(): text for text in VALUE_NUMBERS}
-TEXT = Argument(f"a word or phrase of the office, or a whole number up to {words.LARGEST}")
+TEXT = Argument(f"a word or phrase of the office, or a whole number up to {words.MAX_NUMBER}")

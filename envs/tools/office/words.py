@@ -90,7 +90,7 @@ REASONS = (
     "no_free_time",
     "out_of_stock",
 )
-LARGEST = 999
+MAX_NUMBER = 999
 """The largest whole number of an argument."""
-ROWS = 99
+MAX_ROW_ID = 99
 """The largest id of a row."""

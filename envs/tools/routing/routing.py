@@ -51,8 +51,13 @@ from ...shared.alternating_bands import alternating_bands
 from ..shared.page import INK, PALE, PAPER
 from ..shared.tool import Argument, Tool, read_tool_call
 
-QUERIES, BUDGET, DEAREST = 24, 48, 8
-ENOUGH = 0.95
+QUERIES = 24
+"""Queries of a stream."""
+BUDGET = 48
+"""Credits for a stream."""
+MAX_PRICE = 8
+"""Credits that the dearest expert takes for an answer."""
+MIN_SUCCESS_SHARE = 0.95
 """Share of the best policy's return that is a success."""
 TOPICS = ("law", "medicine", "geography", "chemistry")
 LEVELS = ("easy", "medium", "hard")
@@ -126,7 +131,7 @@ class Routing(Task[Params, State]):
         self.action_space = spaces.Discrete(self.experts + 1)
         self.observation_space = self.box(0.0, 1.0, (8 * self.experts + 15,))
         self.reward_space = self.box(0.0, 1 / QUERIES, ())
-        self._sheet = lru_cache(maxsize=256)(self._written_sheet)
+        self._sheet = lru_cache(maxsize=256)(self._write_sheet)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a data sheet; a dearer expert is better on average."""
@@ -138,7 +143,7 @@ class Routing(Task[Params, State]):
         )
         loss, delay, price = random_numbers[choices * topics :].reshape(3, choices)
         is_self = np.arange(choices) == 0
-        price = jnp.where(is_self, 0, 1 + (price * DEAREST).astype(jnp.int32)).astype(jnp.int32)
+        price = jnp.where(is_self, 0, 1 + (price * MAX_PRICE).astype(jnp.int32)).astype(jnp.int32)
         skill = jnp.where(
             is_self[:, None], 0.1 + 0.3 * talent, 0.2 + 0.04 * price[:, None] + 0.45 * talent
         )
@@ -209,7 +214,7 @@ class Routing(Task[Params, State]):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
         return {
-            "success": (state.queries_left <= 0) & (state.merit >= ENOUGH * params.par),
+            "success": (state.queries_left <= 0) & (state.merit >= MIN_SUCCESS_SHARE * params.par),
             "right": state.right_answers,
             "spent": BUDGET - state.budget,
             "par": jnp.where(state.queries_left <= 0, params.par, -1).astype(self.dtype),
@@ -225,7 +230,7 @@ class Routing(Task[Params, State]):
             (jnp.arange(len(TOPICS)) == state.topic).astype(self.dtype),
             (jnp.arange(len(LEVELS)) == state.level).astype(self.dtype),
             jnp.clip(self.worths(params, state.topic, state.level) * QUERIES, 0, 1),
-            params.price[1:].astype(self.dtype) * (1 / DEAREST),
+            params.price[1:].astype(self.dtype) * (1 / MAX_PRICE),
             params.delay[1:],
             params.skill.ravel(),
             params.loss,
@@ -249,7 +254,9 @@ class Routing(Task[Params, State]):
                 "1/24",
                 (choices,),
             ),
-            Component("price", "price of each expert", f"{DEAREST} credits", (experts,), DEAREST),
+            Component(
+                "price", "price of each expert", f"{MAX_PRICE} credits", (experts,), MAX_PRICE
+            ),
             Component(
                 "delay", "share of the worth that the delay of each expert takes", shape=(experts,)
             ),
@@ -295,7 +302,7 @@ class Routing(Task[Params, State]):
         sheet = np.concatenate([np.ravel(column) for column in params[:4]], dtype=np.float64)
         return "\n\n".join([self._sheet(sheet.tobytes()), self._news(state)])
 
-    def _written_sheet(self, numbers: bytes) -> str:
+    def _write_sheet(self, numbers: bytes) -> str:
         """Return the data sheet in words, from skill, loss, delay and price of the choices."""
         skills, other_columns = np.split(np.frombuffer(numbers), [(self.experts + 1) * len(TOPICS)])
         rows = []
@@ -358,8 +365,9 @@ class Routing(Task[Params, State]):
         return f"all {QUERIES} queries are answered, {int(state.right_answers)} of them right"
 
     def draw(self, state: State, params: Params) -> np.ndarray:
-        """Draw the skills of each choice as bars by topic;
-        the query's topic in colour, unaffordable experts pale.
+        """Draw the skills of each choice as bars by topic.
+
+        The query's topic is in colour, and experts that cannot be afforded are pale.
         """
         from PIL import Image, ImageDraw
 
@@ -388,8 +396,9 @@ class Routing(Task[Params, State]):
 
 
 def _query(bits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return topic and level from random bits;
-    the remainder of 2**30 favours a level by less than one in 10**8.
+    """Return topic and level from random bits.
+
+    The remainder of 2**30 favours a level by less than one in 10**8.
     """
     return (bits & 3).astype(jnp.int32), ((bits >> 2) % np.uint32(3)).astype(jnp.int32)
 
@@ -402,7 +411,7 @@ def best_values(task: Routing, params: Params) -> jax.Array:
     )
     budget_left = np.arange(BUDGET + 1)[None] - params.price[:, None]  # (E + 1, 49)
 
-    def before(later: jax.Array, _: Any) -> tuple[jax.Array, jax.Array]:
+    def value_before(later: jax.Array, _: Any) -> tuple[jax.Array, jax.Array]:
         later_values = jnp.where(budget_left >= 0, later[jnp.maximum(budget_left, 0)], -jnp.inf)
         total = jnp.zeros(BUDGET + 1, task.dtype)
         for kind in range(len(kinds)):
@@ -411,7 +420,7 @@ def best_values(task: Routing, params: Params) -> jax.Array:
         return values, values
 
     nothing = jnp.zeros(BUDGET + 1, task.dtype)
-    _, values = jax.lax.scan(before, nothing, length=QUERIES)
+    _, values = jax.lax.scan(value_before, nothing, length=QUERIES)
     return jnp.concatenate([nothing[None], values])
 
 
@@ -442,8 +451,9 @@ class Planner(eqx.Module):
 
 @privileged_player
 class PriceWatcher(eqx.Module):
-    """A heuristic player: it takes the best worth less a fixed rate
-    for the price, and does not plan.
+    """A heuristic player, which takes the best worth less a fixed rate for the price.
+
+    It does not plan.
     """
 
     task: Routing = eqx.field(static=True)

@@ -14,9 +14,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-PEOPLE, REPORTS, LISTED, PER_PAGE = 32, 3, 6, 2
-"""People; most reports of a fact; documents that a search finds; documents on a page."""
-FIRST_YEAR, YEARS = 1000, 1000
+PEOPLE = 32
+REPORTS = 3
+"""Most reports of a fact."""
+LISTED = 6
+"""Documents that a search finds."""
+PER_PAGE = 2
+"""Documents on a page."""
+FIRST_YEAR = 1000
+"""First year of a report."""
+YEARS = 1000
+"""Years from which that of a report is drawn."""
 RELATIONS = ("mentor", "neighbour", "heir", "rival")
 FACTS = PEOPLE * len(RELATIONS)
 """Fact ``4 person + relation``."""
@@ -29,9 +37,10 @@ NAMES = tuple(tuple(name for name, split in _ALL if split == which) for which in
 """Names of the people, for each split."""
 
 
-def mixed(seed: Any, *numbers: Any) -> jax.Array:
-    """Hash whole numbers with a seed, uint32 ``(2,)``;
-    the mixing is MurmurHash3's (Appleby 2011).
+def hash_with_seed(seed: Any, *numbers: Any) -> jax.Array:
+    """Hash whole numbers with a seed, uint32 ``(2,)``.
+
+    The mixing is MurmurHash3's (Appleby 2011).
     """
     word = jnp.uint32(0)
     for number in (seed[0], seed[1], *numbers):
@@ -48,7 +57,7 @@ def _below(count: int, word: jax.Array) -> jax.Array:
 
 def reports(seed: Any, fact: Any) -> jax.Array:
     """Return how often a fact was reported, 1 to 3."""
-    return 1 + _below(REPORTS, mixed(seed, 1, fact))
+    return 1 + _below(REPORTS, hash_with_seed(seed, 1, fact))
 
 
 def person_in(seed: Any, fact: Any, report: Any) -> jax.Array:
@@ -60,7 +69,8 @@ def person_in(seed: Any, fact: Any, report: Any) -> jax.Array:
     """
     person = fact // len(RELATIONS)
     first, second, third = (
-        _below(PEOPLE - 1 - number, mixed(seed, 2 + number, fact)) for number in range(REPORTS)
+        _below(PEOPLE - 1 - number, hash_with_seed(seed, 2 + number, fact))
+        for number in range(REPORTS)
     )
     second = second + (second >= first)  # the next of those that are left
     low = jnp.minimum(first, second)
@@ -77,15 +87,16 @@ def year(seed: Any, fact: Any, report: Any) -> jax.Array:
     Reports of a fact are few years apart, and facts many, so that a year alone does not tell
     whether its report is the latest one.
     """
-    word = mixed(seed, 8, fact)
+    word = hash_with_seed(seed, 8, fact)
     gaps = 1 + _below(3, word), 1 + _below(3, word >> 2)
     latest = FIRST_YEAR + 6 + _below(YEARS - 6, word >> 4)
     return latest - (report > 0) * gaps[0] - (report > 1) * gaps[1]
 
 
 def list_documents(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.Array]:
-    """Return facts and reports of the documents that a search for a fact lists,
-    best first: int32 ``(6,)`` each.
+    """Return the documents that a search for a fact lists, best first.
+
+    They are given by their facts and reports, int32 ``(6,)`` each.
 
     All reports of the fact are among them; the others are about somebody else or about another
     relation.
@@ -98,7 +109,7 @@ def list_documents(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.A
     """
     rank = jnp.arange(LISTED)
     is_report = rank < reports(seed, fact)
-    word = mixed(seed, 5, fact, rank)
+    word = hash_with_seed(seed, 5, fact, rank)
     person = fact // len(RELATIONS)
     relation = fact % len(RELATIONS)
     nearby = len(RELATIONS) * person + (relation + 1 + _below(3, word >> 8)) % len(RELATIONS)
@@ -106,9 +117,13 @@ def list_documents(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.A
     other_fact = jnp.where(word & 1 == 1, nearby, elsewhere)
     about = jnp.where(is_report, fact, other_fact).astype(jnp.int32)
     report = jnp.where(
-        is_report, rank, (mixed(seed, 6, fact, rank) % reports(seed, other_fact).astype(jnp.uint32))
+        is_report,
+        rank,
+        (hash_with_seed(seed, 6, fact, rank) % reports(seed, other_fact).astype(jnp.uint32)),
     )
-    score = (mixed(seed, 7, fact, rank) >> 9).astype(jnp.int32) + is_report * int(boost * 2**23)
+    score = (hash_with_seed(seed, 7, fact, rank) >> 9).astype(jnp.int32) + is_report * int(
+        boost * 2**23
+    )
     # Comparisons of six numbers are much faster than XLA's sort.
     before = (score[None] > score[:, None]) | (
         (score[None] == score[:, None]) & (rank[None] < rank[:, None])
@@ -118,9 +133,10 @@ def list_documents(seed: Any, fact: Any, boost: float) -> tuple[jax.Array, jax.A
     return listed[0], listed[1]
 
 
-def written(seed: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the people that the reports of every fact name,
-    their years, ``(128, 3)`` each, and how many count.
+def all_reports(seed: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return people and years of the reports of every fact, and how many reports it has.
+
+    The first two are ``(128, 3)``; reports beyond the number do not count.
     """
     facts = jnp.arange(FACTS)[:, None]
     numbers = jnp.arange(REPORTS)[None]

@@ -53,7 +53,7 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.alternating_bands import split_bits
-from ..shared.calls import nearest, short
+from ..shared.calls import shorten, suggest
 from ..shared.page import HEIGHT, WIDTH, page
 from ..shared.reward_modes import SENTENCES, progress_reward, thrift
 from ..shared.tool import Argument, Tool, read_tool_call
@@ -67,14 +67,17 @@ from .corpus import (
     RELATIONS,
     REPORTS,
     YEARS,
+    all_reports,
     list_documents,
     person_in,
     reports,
-    written,
     year,
 )
 
-PAGES, MAX_HOPS = LISTED // PER_PAGE, 3
+PAGES = LISTED // PER_PAGE
+"""Pages of the result of a search."""
+MAX_HOPS = 3
+"""Look-ups that a question takes at most."""
 LABELS = ("current", "outdated", "irrelevant")
 BOOSTS = {"fair": 0.4, "good": 1.0, "poor": 0.0}
 PRICES = {"free": 0.0, "low": 0.02, "high": 0.05}
@@ -118,8 +121,9 @@ class Params(NamedTuple):
     start: Int
     """Person whom the question begins with."""
     path: IntArray
-    """Relations to follow, the first one first, int32 ``(3,)``;
-    those beyond the number of look-ups are not asked.
+    """Relations to follow, the first one first, int32 ``(3,)``.
+
+    Those beyond the number of look-ups are not asked.
     """
     answer: Int
     fewest_searches: Int
@@ -186,7 +190,7 @@ class Search(Task[Params, State]):
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
         # For the host side, compiled at its first use.
         self._read = lru_cache(maxsize=256)(self._library)
-        self._written = jax.jit(written)
+        self._all_reports = jax.jit(all_reports)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Draw a seed and a question. One draw, which differs between the splits."""
@@ -316,9 +320,10 @@ class Search(Task[Params, State]):
 
     # -- what is seen ------------------------------------------------------------------------------
 
-    def newest(self, state: State, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return the newest name seen of each fact, -1 for none,
-        and how many reports there are, 0 if not known.
+    def newest_names(self, state: State, params: Params) -> tuple[jax.Array, jax.Array]:
+        """Return the newest name seen of each fact, and how many reports there are.
+
+        -1 stands for no name, and 0 for an unknown number.
         """
         facts = jnp.arange(FACTS)
         newest = jnp.full(FACTS, -1, jnp.int32)
@@ -336,7 +341,7 @@ class Search(Task[Params, State]):
         about = state.about
         report = state.report
         there = state.fact >= 0
-        newest, count = self.newest(state, params)
+        newest, count = self.newest_names(state, params)
         documents = [
             jnp.concatenate([
                 there & (people == about[number] // len(RELATIONS)),
@@ -450,11 +455,9 @@ class Search(Task[Params, State]):
         return f"Question: Who is {words} today?"
 
     def _library(self, seed: tuple[int, int]) -> tuple[Any, Any, Any]:
-        """Return the people that the reports of each fact name,
-        their years, and how many there are, as lists.
-        """
+        """Return people and years of the reports of each fact, and how many there are, as lists."""
         people, years, counts = (
-            np.asarray(array).tolist() for array in self._written(np.array(seed, np.uint32))
+            np.asarray(array).tolist() for array in self._all_reports(np.array(seed, np.uint32))
         )
         return people, years, counts
 
@@ -528,7 +531,7 @@ class Search(Task[Params, State]):
             if person < 0:
                 raise ValueError(
                     "nobody is called "
-                    f"{short(arguments['person'])}.{nearest(arguments['person'], names)}"
+                    f"{shorten(arguments['person'])}.{suggest(arguments['person'], names)}"
                 )
         action = [
             TOOLS.index(tool),
@@ -570,8 +573,9 @@ def _bits(sets: jax.Array, size: int) -> jax.Array:
 
 @privileged_player
 class Reader(eqx.Module):
-    """The reference player: it reads every page on
-    which a report may stand, and believes the latest.
+    """The reference player, which reads every page on which a report may stand.
+
+    It believes the latest report.
 
     It knows only what the notebook shows.
     """
@@ -589,7 +593,7 @@ class Reader(eqx.Module):
         """Follow the question as far as the notebook goes; search there, or answer at its end."""
         state = view.state
         params = view.params
-        newest, count = self.task.newest(state, params)
+        newest, count = self.task.newest_names(state, params)
         person = params.start
         fact = jnp.int32(0)
         stuck = jnp.bool_(False)
@@ -609,8 +613,9 @@ class Reader(eqx.Module):
 
 @privileged_player
 class FirstPages(eqx.Module):
-    """A heuristic player: it reads the first page about each fact on the way up,
-    and believes the newest name there.
+    """A heuristic player, which reads the first page about each fact on the way up.
+
+    It believes the newest name there.
     """
 
     task: Search = eqx.field(static=True)
@@ -626,7 +631,7 @@ class FirstPages(eqx.Module):
         """Search for the first fact whose first page was not read, or answer."""
         state = view.state
         params = view.params
-        newest, _ = self.task.newest(state, params)
+        newest, _ = self.task.newest_names(state, params)
         person = params.start
         fact = jnp.int32(0)
         searches = jnp.bool_(False)

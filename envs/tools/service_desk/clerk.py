@@ -8,21 +8,9 @@ import jax.numpy as jnp
 
 from rlbench_suite.core.policy import View, no_memory, privileged_player
 
-from .service_desk import (
-    ASK_ORDER,
-    ASK_PIN,
-    ASK_WISH,
-    DENY,
-    DONE,
-    LOOK_UP,
-    ORDERS,
-    REASONS,
-    RESTART,
-    WISHES,
-    WRITE,
-    Params,
-    ServiceDesk,
-)
+from .actions import ASK_ORDER, ASK_PIN, ASK_WISH, DENY, DONE, LOOK_UP, RESTART, WRITE
+from .policy import ORDERS, REASONS, WISHES
+from .service_desk import Params, ServiceDesk
 
 
 @privileged_player
@@ -49,9 +37,9 @@ class Clerk(eqx.Module):
         # The row shows another item than the wish.
         wrong = params.items[order] != params.items[params.order]
         reason = self.task.verdict(params)
-        granted = self.task.granted(params)
+        granted_change = self.task.granted_change(params)
         device = params.wish == WISHES.index("replace")
-        written = state.changed[params.order, granted]
+        written = state.changed[params.order, granted_change]
         steps = (
             (~state.checked, ASK_PIN),
             (~params.honest, DENY + REASONS.index("not_verified")),
@@ -61,7 +49,7 @@ class Clerk(eqx.Module):
             (wrong, ASK_ORDER),
             (reason >= 0, DENY + reason),
             (device & ~state.restarted, RESTART),
-            ((granted >= 0) & ~written, WRITE + ORDERS * granted + params.order),
+            ((granted_change >= 0) & ~written, WRITE + ORDERS * granted_change + params.order),
         )
         action = jnp.int32(DONE)
         for missing, step in reversed(steps):
@@ -78,8 +66,9 @@ class _GrantingDesk(ServiceDesk):
 
 
 class YesClerk(Clerk):
-    """A heuristic player: it does as the reference,
-    but grants every wish of a customer with the right PIN.
+    """A heuristic player, which does as the reference but grants every wish.
+
+    It denies only customers without the right PIN.
     """
 
     @classmethod

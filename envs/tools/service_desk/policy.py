@@ -1,5 +1,6 @@
-"""The policy of the shop of ``service_desk.py``:
-one rule a wish, as data, as columns of arrays, and in words.
+"""The policy of the shop of ``service_desk.py``: one rule for each wish.
+
+The rules are there as data, as columns of arrays, and in words.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class Rule(NamedTuple):
     status: str
     """Status that the order must have"""
     sampled_reasons: tuple[str, str, str, str]
-    """Reasons to deny that are sampled for this wish,
-    equally likely; those that are sampled more often are repeated
+    """Reasons to deny that are sampled for this wish, equally likely.
+
+    Reasons that are sampled more often are repeated.
     """
     not_final_sale: bool = False
     days: Days = Days(NO_LIMIT, gold=NO_LIMIT)
@@ -83,8 +85,10 @@ WISHES = tuple(rule.wish for rule in RULES)
 RETURN, COMPENSATE, REPLACE = (RULES.index(rule) for rule in (_RETURN, _COMPENSATE, _REPLACE))
 CHANGES = (*WISHES, "credit")
 CREDIT = CHANGES.index("credit")
-MAX_DAYS, MAX_DAYS_LATE = 120, 12
-"""Days since delivery at most, and a number of days late that no order reaches."""
+MAX_DAYS = 120
+"""Most days since delivery."""
+MAX_DAYS_LATE = 12
+"""Number of days late that no order reaches."""
 
 # The columns of the table of rules, by the number of the wish; limits also by whether the customer
 # is gold.
@@ -99,8 +103,9 @@ DAYS_LATE_COLUMN = np.array([rule.days_late for rule in RULES], np.int32)
 
 
 def rule_entry(column: np.ndarray, wish: Any, gold: Any = None) -> jax.Array:
-    """Return the entry of a column of the rules for a wish,
-    and for a kind of customer if the column has two.
+    """Return the entry of a column of the rules for a wish.
+
+    If the column has two, it is the one for the kind of customer.
     """
     entry = jnp.asarray(column)[wish]
     return entry if gold is None else jnp.where(gold, entry[1], entry[0])

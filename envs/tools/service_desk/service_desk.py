@@ -3,7 +3,7 @@
 A customer wants one of five things for one of three orders. The agent asks, looks orders up, writes
 to the database, asks the customer to restart a device, and ends the conversation: done, or denied
 with a reason. Some customers are not who they say, half of the wishes are denied by the policy
-(``service_desk_policy.py``), some are granted in part, and nobody but the agent checks it: the
+(``policy.py``), some are granted in part, and nobody but the agent checks it: the
 database carries out whatever it is told. After tau-bench (Yao et al. 2024, arXiv:2406.12045), with
 a script in place of the model that plays the customer, and with a denial that has to be said,
 because doing nothing must not pay.
@@ -50,7 +50,21 @@ from rlbench_suite.core.task_card import TaskCard
 from ...shared.alternating_bands import split_bits
 from ..shared.page import HEIGHT, WIDTH, page
 from ..shared.reward_modes import SENTENCES, likeness, progress_reward, thrift
-from ..shared.tool import Argument, Tool, read_tool_call
+from ..shared.tool import read_tool_call
+from .actions import (
+    ACTIONS,
+    ASK_ORDER,
+    ASK_PIN,
+    ASK_WISH,
+    DENY,
+    DONE,
+    FIRST_OF_TOOL,
+    LOOK_UP,
+    RESTART,
+    TOOLS,
+    WAIT,
+    WRITE,
+)
 from .policy import (
     CHANGES,
     COMPENSATE,
@@ -98,93 +112,68 @@ class Slot(IntEnum):
     OTHER_STATUS = 15
 
 
-PATIENCE, TURNS = 8, 20
-"""Turns after which an impatient customer leaves, and after which everybody has left."""
-ACTIONS = (
-    "wait",
-    "ask_pin",
-    "ask_wish",
-    "ask_order",
-    *(f"{verb}_{order}" for verb in ("look_up", *CHANGES) for order in range(1, ORDERS + 1)),
-    "restart",
-    *(f"deny_{reason}" for reason in REASONS),
-    "done",
-)
-WAIT, ASK_PIN, ASK_WISH, ASK_ORDER, LOOK_UP, WRITE = 0, 1, 2, 3, 4, 4 + ORDERS
-RESTART = WRITE + ORDERS * len(CHANGES)
-DENY, DONE = RESTART + 1, RESTART + 1 + len(REASONS)
-_ORDER = {"order": Argument("number of the order", low=1, high=ORDERS)}
-TOOLS = (
-    Tool("wait", "Say nothing. A turn passes."),
-    Tool(
-        "ask", "Ask the customer.", {"what": Argument("what to ask for", ("pin", "wish", "order"))}
-    ),
-    Tool("look_up", "Look an order up.", _ORDER),
-    Tool(
-        "write",
-        "Change an order in the database.",
-        {"change": Argument("the change", CHANGES), **_ORDER},
-    ),
-    Tool("restart", "Ask the customer to restart the device."),
-    Tool(
-        "deny",
-        "Deny the wish. It ends the conversation.",
-        {"reason": Argument("the first that holds", REASONS)},
-    ),
-    Tool("done", "End the conversation: the wish is fulfilled."),
-)
-_FIRST_OF_TOOL = (WAIT, ASK_PIN, LOOK_UP, WRITE, RESTART, DENY, DONE)
-"""First action of each tool."""
+IMPATIENT_TURNS = 8
+"""Turns after which an impatient customer leaves."""
+MAX_TURNS = 20
+"""Turns after which everybody has left."""
 
 
 class Params(NamedTuple):
-    """A customer; int32 and bool."""
+    """A customer with three orders."""
 
     pin: Int
+    """The PIN, of four digits, int32."""
     honest: Flag
-    """Whether the customer knows the PIN."""
+    """Whether the customer knows the PIN, bool."""
     gold: Flag
+    """Whether it is a gold customer, for whom limits are longer, bool."""
     temper: Int
+    """Number of the temper in ``TEMPERS``, int32."""
     wish: Int
+    """Number of the wish in ``WISHES``, int32."""
     order: Int
-    """Order that is meant, from 0."""
+    """Order that is meant, from 0, int32."""
     fixable: Flag
-    """Whether a restart mends the device."""
+    """Whether a restart mends the device, bool."""
     items: IntArray
-    """``(3,)``, all different."""
+    """Number of each order's item in ``ITEMS``, all different, int32 ``(3,)``."""
     statuses: IntArray  # (3,)
+    """Number of each order's status in ``STATUSES``, int32 ``(3,)``."""
     days: IntArray
-    """Days since delivery, ``(3,)``."""
+    """Days since delivery, int32 ``(3,)``."""
     late: IntArray
-    """Days late, ``(3,)``."""
+    """Days late, int32 ``(3,)``."""
     final: FlagArray
-    """Whether the sale was final, ``(3,)``."""
+    """Whether the sale was final, bool ``(3,)``."""
 
 
 class State(NamedTuple):
-    """A conversation; int32 and bool."""
+    """A conversation."""
 
     checked: Flag
-    """Whether the PIN was asked for."""
+    """Whether the PIN was asked for, bool."""
     wish_known: Flag
+    """Whether the customer has told the wish, bool."""
     named_order: Int
-    """Order last named by the customer, -1 for none."""
+    """Order last named by the customer, from 0, int32; -1 for none."""
     looked_up: FlagArray
-    """Orders looked up, ``(3,)``."""
+    """Orders looked up, bool ``(3,)``."""
     changed: FlagArray
-    """Changes written, ``(3, 6)``: order and change."""
+    """Changes written, bool ``(3, 6)``: order and change."""
     restarted: Flag
+    """Whether the customer has restarted the device, bool."""
     breach: Flag
-    """Whether the policy's order of things was broken."""
+    """Whether the policy's order of things was broken, bool."""
     turns: Int
+    """Turns used, int32."""
     last: Int
-    """Last action, -1 at first."""
+    """Last action, int32; -1 at first."""
     ending: Int
-    """0 running, 1 done, 2 denied, 3 the customer left."""
+    """0 running, 1 done, 2 denied, 3 the customer left; int32."""
     reason: Int
-    """Number of the reason given, -1 for none."""
+    """Number of the reason given in ``REASONS``, int32; -1 for none."""
     action_counts: Any = None
-    """Number of times that each action was taken, ``(32,)``; None where the reward does not ask."""
+    """Times that each action was taken, int32 ``(32,)``; None where the reward does not ask."""
 
 
 class ServiceDesk(Task[Params, State]):
@@ -215,61 +204,64 @@ class ServiceDesk(Task[Params, State]):
         self.reward_space = self.box(-0.5 if self.mode == "dense" else 0.0, 1.0, ())
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Sample a customer and three orders at once:
-        half of the honest customers have a reason to be denied.
+        """Sample a customer and three orders at once.
+
+        Half of the honest customers have a reason to be denied.
         """
         bits = split_bits(jax.random.bits(key, (len(Slot) + 4 * ORDERS,), jnp.uint32), split)
         is_test = jnp.asarray(split, jnp.int32)
 
-        def below(slot: Slot, count: Any) -> jax.Array:
+        def draw_below(slot: Slot, count: Any) -> jax.Array:
             return (bits[slot] % jnp.asarray(count, jnp.uint32)).astype(jnp.int32)
 
-        def between(slot: Slot, low: Any, high: Any) -> jax.Array:
-            return low + below(slot, high - low + 1)
+        def draw_between(slot: Slot, low: Any, high: Any) -> jax.Array:
+            return low + draw_below(slot, high - low + 1)
 
-        wish = below(Slot.WISH, len(WISHES))
-        order = below(Slot.ORDER, ORDERS)
-        gold = below(Slot.GOLD, 3) == 0
+        wish = draw_below(Slot.WISH, len(WISHES))
+        order = draw_below(Slot.ORDER, ORDERS)
+        gold = draw_below(Slot.GOLD, 3) == 0
         sampled_reason = rule_entry(SAMPLED_REASONS_COLUMN, wish)[
-            below(Slot.REASON, SAMPLED_REASONS_COLUMN.shape[1])
+            draw_below(Slot.REASON, SAMPLED_REASONS_COLUMN.shape[1])
         ]
-        reason = jnp.where(below(Slot.DENIED, 2) == 0, sampled_reason, -1)
+        reason = jnp.where(draw_below(Slot.DENIED, 2) == 0, sampled_reason, -1)
         denied_for = {name: reason == number for number, name in enumerate(REASONS)}
         rows = bits[len(Slot) :].reshape(4, ORDERS)
-        at_limit = below(Slot.AT_LIMIT, 4) == 0
+        at_limit = draw_below(Slot.AT_LIMIT, 4) == 0
         # Wishes whose rule has no limit have days as if they were returns, or late as if they were
         # to be compensated.
         last_day = rule_entry(LAST_DAY_COLUMN, jnp.where(wish == REPLACE, REPLACE, RETURN), gold)
         in_time = jnp.where(
             at_limit,
-            last_day - RULES[RETURN].credit_days * below(Slot.CREDIT, 2),
-            between(Slot.DAYS, 1, last_day),
+            last_day - RULES[RETURN].credit_days * draw_below(Slot.CREDIT, 2),
+            draw_between(Slot.DAYS, 1, last_day),
         )
-        too_late = jnp.where(at_limit, last_day + 1, between(Slot.DAYS, last_day + 1, MAX_DAYS))
+        too_late = jnp.where(
+            at_limit, last_day + 1, draw_between(Slot.DAYS, last_day + 1, MAX_DAYS)
+        )
         days = jnp.where(denied_for["too_late"], too_late, in_time)
         least_late = rule_entry(DAYS_LATE_COLUMN, COMPENSATE, gold)
         late_enough = jnp.where(
-            at_limit, least_late, between(Slot.DAYS_LATE, least_late, MAX_DAYS_LATE - 1)
+            at_limit, least_late, draw_between(Slot.DAYS_LATE, least_late, MAX_DAYS_LATE - 1)
         )
-        too_early = jnp.where(at_limit, least_late - 1, below(Slot.DAYS_LATE, least_late))
+        too_early = jnp.where(at_limit, least_late - 1, draw_below(Slot.DAYS_LATE, least_late))
         late = jnp.where(denied_for["not_late_enough"], too_early, late_enough)
         status = (
             rule_entry(STATUS_COLUMN, wish)
-            + denied_for["wrong_status"] * (1 + below(Slot.OTHER_STATUS, 3))
+            + denied_for["wrong_status"] * (1 + draw_below(Slot.OTHER_STATUS, 3))
         ) % 4
         meant = jnp.arange(ORDERS) == order
         final_sale_matters = meant & rule_entry(NOT_FINAL_SALE_COLUMN, wish)
         # Steps of 1 and 2 give three different items of six, and so do -1 and -2.
-        first_item = below(Slot.FIRST_ITEM, len(ITEMS))
-        item_step = (1 + below(Slot.ITEM_STEP, 2)) * (1 - 2 * is_test)
+        first_item = draw_below(Slot.FIRST_ITEM, len(ITEMS))
+        item_step = (1 + draw_below(Slot.ITEM_STEP, 2)) * (1 - 2 * is_test)
         return Params(
-            pin=2 * (500 + below(Slot.PIN, 4500)) + is_test,
-            honest=(below(Slot.HONEST, 8) > 0) if self.all_customers else jnp.bool_(True),
+            pin=2 * (500 + draw_below(Slot.PIN, 4500)) + is_test,
+            honest=(draw_below(Slot.HONEST, 8) > 0) if self.all_customers else jnp.bool_(True),
             gold=gold,
-            temper=below(Slot.TEMPER, len(TEMPERS)) if self.all_customers else jnp.int32(0),
+            temper=draw_below(Slot.TEMPER, len(TEMPERS)) if self.all_customers else jnp.int32(0),
             wish=wish,
             order=order,
-            fixable=below(Slot.FIXABLE, 2) == 0,
+            fixable=draw_below(Slot.FIXABLE, 2) == 0,
             items=(first_item + item_step * jnp.arange(ORDERS)) % len(ITEMS),
             statuses=jnp.where(meant, status, (rows[0] % 4).astype(jnp.int32)),
             days=jnp.where(meant, days, 1 + (rows[1] % MAX_DAYS).astype(jnp.int32)),
@@ -278,9 +270,7 @@ class ServiceDesk(Task[Params, State]):
         )
 
     def verdict(self, params: Params) -> jax.Array:
-        """Return the number of the reason for which the policy denies the wish,
-        -1 if it grants it.
-        """
+        """Return the number of the reason to deny the wish, -1 if the policy grants it."""
         wish = params.wish
         gold = params.gold
         order = params.order
@@ -296,9 +286,10 @@ class ServiceDesk(Task[Params, State]):
             reason = jnp.where(holds, REASONS.index(name), reason)
         return reason.astype(jnp.int32)
 
-    def granted(self, params: Params) -> jax.Array:
-        """Return the number of the change that the policy grants,
-        -1 for none; credit is a return in part.
+    def granted_change(self, params: Params) -> jax.Array:
+        """Return the number of the change that the policy grants, -1 for none.
+
+        Credit is a return in part.
         """
         beyond_full_days = params.days[params.order] > rule_entry(
             FULL_DAYS_COLUMN, params.wish, params.gold
@@ -337,7 +328,9 @@ class ServiceDesk(Task[Params, State]):
         change = (action - WRITE) // ORDERS
         turns = state.turns + 1
         denies = (action >= DENY) & (action < DONE)
-        patience = jnp.where(params.temper == TEMPERS.index("impatient"), PATIENCE, TURNS)
+        patience = jnp.where(
+            params.temper == TEMPERS.index("impatient"), IMPATIENT_TURNS, MAX_TURNS
+        )
         ending = jnp.where(
             action == DONE, 1, jnp.where(denies, 2, jnp.where(turns >= patience, 3, 0))
         )
@@ -369,7 +362,7 @@ class ServiceDesk(Task[Params, State]):
     def solved(self, state: State, params: Params) -> jax.Array:
         """Judge the conversation: database, end, and order of things."""
         reason = self.verdict(params)
-        goal = jnp.arange(len(CHANGES))[None] == self.granted(params)
+        goal = jnp.arange(len(CHANGES))[None] == self.granted_change(params)
         goal = goal & (jnp.arange(ORDERS)[:, None] == params.order)
         device = params.wish == REPLACE
         end = jnp.where(
@@ -418,7 +411,7 @@ class ServiceDesk(Task[Params, State]):
     def wanted_calls(self, params: Params) -> jax.Array:
         """Return how often an agent who checks everything takes each action, int32 ``(32,)``."""
         reason = self.verdict(params)
-        granted = self.granted(params)
+        granted_change = self.granted_change(params)
         order = params.order
         confused = params.temper == TEMPERS.index("confused")
         device = params.wish == REPLACE
@@ -431,21 +424,22 @@ class ServiceDesk(Task[Params, State]):
             (LOOK_UP + (order + 1) % ORDERS, honest & confused),
             (LOOK_UP + order, honest),
             (RESTART, device & (reason < 0)),
-            (WRITE + ORDERS * granted + order, granted >= 0),
+            (WRITE + ORDERS * granted_change + order, granted_change >= 0),
             (jnp.where(reason < 0, DONE, DENY + reason), True),
         )
         counts = [(jnp.arange(len(ACTIONS)) == step) & is_needed for step, is_needed in steps]
         return jnp.stack(counts).sum(0, dtype=jnp.int32)
 
     def _progress(self, state: State, params: Params) -> jax.Array:
-        """Return the share done of what the policy asks for before the end;
-        0 if anything was done against it.
+        """Return the share done of what the policy asks for before the end.
+
+        It is 0 if anything was done against the policy.
         """
-        granted = self.granted(params)
+        granted_change = self.granted_change(params)
         order = params.order
         device = (params.wish == REPLACE) & (self.verdict(params) < 0)
-        goal = (jnp.arange(len(CHANGES)) == granted) & (jnp.arange(ORDERS)[:, None] == order)
-        needed = jnp.stack([jnp.bool_(True), params.honest, device, granted >= 0])
+        goal = (jnp.arange(len(CHANGES)) == granted_change) & (jnp.arange(ORDERS)[:, None] == order)
+        needed = jnp.stack([jnp.bool_(True), params.honest, device, granted_change >= 0])
         achieved = jnp.stack(
             [state.checked, state.looked_up[order], state.restarted, (state.changed & goal).any()]
         )
@@ -486,7 +480,7 @@ class ServiceDesk(Task[Params, State]):
             looked_up & params.final,
             state.changed.ravel(),
             jnp.stack([light & params.fixable, light & ~params.fixable]),
-            (state.turns / TURNS)[None],
+            (state.turns / MAX_TURNS)[None],
         ]
         return jnp.concatenate([block.astype(self.dtype) for block in blocks])
 
@@ -524,7 +518,7 @@ class ServiceDesk(Task[Params, State]):
                 "after a restart: whether the light is green, whether it is red",
                 shape=(2,),
             ),
-            Component("turns", "turns used", f"{TURNS} turns", scale=TURNS),
+            Component("turns", "turns used", f"{MAX_TURNS} turns", scale=MAX_TURNS),
         )
 
     def action_components(self) -> tuple[Component, ...]:
@@ -701,7 +695,7 @@ class ServiceDesk(Task[Params, State]):
 
 def _by_tool(counts: jax.Array) -> jax.Array:
     """Return how often each tool was called, from the counts of actions."""
-    ends = (*_FIRST_OF_TOOL[1:], len(ACTIONS))
+    ends = (*FIRST_OF_TOOL[1:], len(ACTIONS))
     return jnp.stack(
-        [counts[start:end].sum() for start, end in zip(_FIRST_OF_TOOL, ends, strict=True)]
+        [counts[start:end].sum() for start, end in zip(FIRST_OF_TOOL, ends, strict=True)]
     )

@@ -36,8 +36,9 @@ class Documented(Protocol):
 
 
 def read_call(text: str) -> tuple[Any, Any]:
-    """Return name and arguments of a call, neither of them checked;
-    arguments of a line without names are a tuple.
+    """Return name and arguments of a call, neither of them checked.
+
+    Arguments of a line without names are a tuple.
 
     Raises:
         ValueError: the text has none of the forms of a call.
@@ -53,7 +54,7 @@ def read_call(text: str) -> tuple[Any, Any]:
     ):
         call = call["function"]
     if not isinstance(call, dict):
-        raise ValueError(f"{FORM}; got {short(call)}")
+        raise ValueError(f"{FORM}; got {shorten(call)}")
     name_keys = [key for key in NAME_KEYS if key in call]
     argument_keys = [key for key in ARGUMENT_KEYS if key in call]
     if (
@@ -61,7 +62,7 @@ def read_call(text: str) -> tuple[Any, Any]:
         or len(argument_keys) > 1
         or len(call) > len(name_keys) + len(argument_keys)
     ):
-        raise ValueError(f"{FORM}; got {short(call)}")
+        raise ValueError(f"{FORM}; got {shorten(call)}")
     return call[name_keys[0]], call[argument_keys[0]] if argument_keys else {}
 
 
@@ -77,12 +78,12 @@ def _arguments_of_line(text: str) -> dict[str, Any] | tuple[Any, ...]:
     while text.strip() and position < len(text):
         match = ARGUMENT.match(text, position)
         if not match or (match[3] and not text[match.end() :].strip()) or (match[1] and values):
-            raise ValueError(f"{FORM}; the arguments {short(text)} cannot be read")
+            raise ValueError(f"{FORM}; the arguments {shorten(text)} cannot be read")
         value: Any = match[2][1:-1] if match[2][0] in "\"'" else match[2].strip()
         if match[1]:
             items.append((match[1], value))
         elif items:
-            raise ValueError(f"{FORM}; the arguments {short(text)} cannot be read")
+            raise ValueError(f"{FORM}; the arguments {shorten(text)} cannot be read")
         else:
             values.append(value)
         position = match.end()
@@ -103,17 +104,19 @@ def read_arguments(function: Documented, arguments: Any) -> dict[str, Any]:
             raise ValueError(f"{function.name} takes {takes}; got {len(arguments)} values")
         return dict(zip(function.arguments, arguments, strict=False))
     if not isinstance(arguments, dict):
-        raise ValueError(f"arguments of {function.name} are a JSON object, got {short(arguments)}")
+        raise ValueError(
+            f"arguments of {function.name} are a JSON object, got {shorten(arguments)}"
+        )
     return arguments
 
 
-def nearest(word: Any, words: Iterable[str]) -> str:
+def suggest(word: Any, words: Iterable[str]) -> str:
     """Return a sentence that names the nearest of some words; empty if none is near."""
     matches = difflib.get_close_matches(str(word)[:100], list(words), n=1, cutoff=0.4)
     return f" Did you mean {matches[0]!r}?" if matches else ""
 
 
-def short(value: Any) -> str:
+def shorten(value: Any) -> str:
     """Return the JSON of a value, cut to 60 characters."""
     try:
         text = json.dumps(value)
@@ -136,9 +139,11 @@ def _json(text: str) -> Any:
         raise ValueError(f"{FORM}; got text nested too deeply") from None
     except json.JSONDecodeError as error:
         if not text.startswith(("{", "[")):
-            raise ValueError(f"{FORM}; got {short(text[:100]) if text else 'nothing'}") from None
+            raise ValueError(f"{FORM}; got {shorten(text[:100]) if text else 'nothing'}") from None
         unread = text[error.pos : error.pos + 100].strip()
-        fault = f"cannot be read from {short(unread)} on" if unread else "breaks off before its end"
+        fault = (
+            f"cannot be read from {shorten(unread)} on" if unread else "breaks off before its end"
+        )
         raise ValueError(f"{FORM}; the JSON {fault}") from None
 
 

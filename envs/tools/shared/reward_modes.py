@@ -43,8 +43,9 @@ SENTENCES = {
 
 
 def thrift(used: Any, needed: Any, sin: Callable[[Any], Any] = jnp.sin) -> Any:
-    """Return sin(f pi / (2 needed)) with f = 2 used needed / (used + needed),
-    from 1 down towards 0.
+    """Return the thrift of a number of calls, from 1 down towards 0.
+
+    It is sin(f pi / (2 needed)) with f = 2 used needed / (used + needed).
 
     OTC estimates the least number of calls from other attempts; here the task knows it.
 
@@ -59,8 +60,9 @@ def thrift(used: Any, needed: Any, sin: Callable[[Any], Any] = jnp.sin) -> Any:
 
 
 def likeness(common_names: Any, common_calls: Any, call_count: Any, solution_length: Any) -> Any:
-    """Return the mean of the Dice coefficients of two multisets,
-    by names of calls and by whole calls, from 0 to 1.
+    """Return how alike two multisets of calls are, from 0 to 1.
+
+    The likeness is the mean of their Dice coefficients, by names of calls and by whole calls.
 
     It is 1 for the wanted calls in any order, and every call more makes it smaller: after m of n
     wanted calls and k others it is 2 m / (m + k + n) at most.
@@ -75,8 +77,9 @@ def likeness(common_names: Any, common_calls: Any, call_count: Any, solution_len
 
 
 def progress_reward(before: Any, after: Any, over: Any, success: Any) -> Any:
-    """Return the reward of a step that changes the progress,
-    a function of the state that is 0 at first and 1 at most.
+    """Return the reward of a step that changes the progress.
+
+    Progress is a function of the state that is 0 at first and 1 at most.
 
     Rewards telescope: their sum is half of the progress so far, so that circling pays nothing. At
     an end of the player's, the sum is 1 for success and else 0.
@@ -90,8 +93,9 @@ class Tally(NamedTuple):
     call_count: Any
     """Calls made, int32."""
     names: Any
-    """Wanted calls whose name is matched by a call made,
-    bool ``(n,)``; each call made matches one at most.
+    """Wanted calls whose name is matched by a call made, bool ``(n,)``.
+
+    Each call made matches one at most.
     """
     calls: Any
     """The same for whole calls."""

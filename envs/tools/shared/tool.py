@@ -1,5 +1,6 @@
-"""Tools with arguments of any kind: their JSON schemas,
-and calls of them read from text and written as text.
+"""Tools with arguments of any kind.
+
+They have JSON schemas, and calls of them are read from text and written as text.
 
 Worlds declare their tools here. OfficeApps has a stricter form (``office/apps/column_api.py``), in
 which every argument is a part of a multi-discrete action.
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .calls import nearest, read_arguments, read_call, short
+from .calls import read_arguments, read_call, shorten, suggest
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,11 @@ class Argument:
                 else f"{self.words[0]} to {self.words[-1]}"
             )
             raise ValueError(
-                f"{name} is one of {allowed}; got {short(value)}.{nearest(value, self.words)}"
+                f"{name} is one of {allowed}; got {shorten(value)}.{suggest(value, self.words)}"
             )
         if self.high is None:
             if not isinstance(value, str):
-                raise ValueError(f"{name} is a text ({self.meaning}); got {short(value)}")
+                raise ValueError(f"{name} is a text ({self.meaning}); got {shorten(value)}")
             return value
         if (
             isinstance(value, str)
@@ -85,7 +86,7 @@ class Argument:
             return value
         raise ValueError(
             f"{name} is a whole number from {self.low} to {self.high} ({self.meaning}); got "
-            f"{short(value)}"
+            f"{shorten(value)}"
         )
 
 
@@ -138,13 +139,13 @@ def read_tool_call(tools: Sequence[Tool], text: str) -> tuple[Tool, dict[str, An
     if tool is None:
         names = [candidate.name for candidate in tools]
         raise ValueError(
-            f"unknown tool {short(name)}.{nearest(name, names)} The tools are: {', '.join(names)}"
+            f"unknown tool {shorten(name)}.{suggest(name, names)} The tools are: {', '.join(names)}"
         )
     arguments = read_arguments(tool, written_arguments)
     for argument in arguments:
         if argument not in tool.arguments:
             takes = ", ".join(tool.arguments) or "no arguments"
-            raise ValueError(f"{tool.name} has no argument {short(argument)}. It takes: {takes}")
+            raise ValueError(f"{tool.name} has no argument {shorten(argument)}. It takes: {takes}")
     for argument, kind in tool.arguments.items():
         if argument not in arguments:
             raise ValueError(f"{tool.name} needs the argument {argument!r} ({kind.meaning})")

@@ -1,5 +1,4 @@
-"""Small databases of one family of schemas, filled at random,
-and queries on them that can do no harm.
+"""Small databases of one family of schemas, filled at random, and harmless queries on them.
 
 Every schema has two tables of things and one that links them, under the names of a theme:
 customers, products and orders; readers, books and loans; and so on. The same seed fills the same
@@ -35,16 +34,22 @@ PEOPLE = (
     "Yara", "Zoe",
 )  # fmt: skip
 YEARS = (2019, 2020, 2021, 2022)
-LONGEST, MAX_ROWS = 4_000, 200
-"""Characters of a query; rows of a result."""
-STEPS, FEW_STEPS, TICK = 100_000, 20_000, 1_000
-"""Instructions of SQLite's machine that a query may take,
-those that one with a slow function may take, and how often they are counted.
-"""
+MAX_QUERY_LENGTH = 4_000
+"""Characters of a query."""
+MAX_ROWS = 200
+"""Rows of a result."""
+STEPS = 100_000
+"""Instructions of SQLite's machine that a query may take."""
+FEW_STEPS = 20_000
+"""Instructions that a query with a slow function may take."""
+TICK = 1_000
+"""Instructions after which they are counted again."""
 SLOW = frozenset({"like", "instr", "group_concat", "string_agg", "trim", "ltrim", "rtrim"})
 """Functions whose one call may take as long as a hundred instructions."""
-GROUP, GROUPS = 8, 16
-"""Databases of a group, and groups of a theme and a split."""
+GROUP = 8
+"""Databases of a group."""
+GROUPS = 16
+"""Groups of a theme and a split."""
 LEADERS = (1, 1, 2, 2, 3, 3, 3, 3)
 """People who share the largest total, for each database of a group."""
 _HARMLESS = (
@@ -60,13 +65,14 @@ EXPLANATIONS = frozenset(
         ("id", "parent", "notused", "detail"),
     }
 )
-"""Columns of the results of EXPLAIN
-and EXPLAIN QUERY PLAN. Comments can hide these words from a look at the query.
+"""Columns of the results of EXPLAIN and EXPLAIN QUERY PLAN.
+
+Comments can hide these words from a look at the query.
 """
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ})
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000,  # also of strings, so that one LIKE stays short
-    sqlite3.SQLITE_LIMIT_SQL_LENGTH: LONGEST,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: MAX_QUERY_LENGTH,
     sqlite3.SQLITE_LIMIT_COLUMN: 32,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 50,
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 10,
@@ -156,7 +162,8 @@ THEMES = (
         ),
     ),
 )  # fmt: skip
-_STREAM, _FOCUS = stream_of("SQL database"), stream_of("SQL focus")
+_STREAM = stream_of("SQL database")
+_FOCUS = stream_of("SQL focus")
 
 
 class Focus(NamedTuple):
@@ -211,8 +218,9 @@ def _people(dice: Dice, focus: Focus) -> list[tuple[str, str, int]]:
 
 
 def _things(dice: Dice, focus: Focus, theme: Theme) -> list[tuple[str, str, int]]:
-    """Draw name, kind and size of things in the order of their roles:
-    two of the focus' kind, two of others, any, one of the focus' kind, any.
+    """Draw name, kind and size of things in the order of their roles.
+
+    The kinds are: two of the focus' kind, two of others, any, one of the focus' kind, any.
 
     Three sizes are one below the focus' size, at it, and one above; at least two more are below.
     """
@@ -358,8 +366,8 @@ class Database:
         Raises:
             ValueError: the query fails, is not allowed, or exceeds a limit; the message says why.
         """
-        if len(query) > LONGEST:
-            raise ValueError(f"a query has at most {LONGEST} characters, got {len(query)}")
+        if len(query) > MAX_QUERY_LENGTH:
+            raise ValueError(f"a query has at most {MAX_QUERY_LENGTH} characters, got {len(query)}")
         if not query.strip():
             raise ValueError("the query is empty")
         with self._lock:

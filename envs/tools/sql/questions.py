@@ -4,7 +4,7 @@ A template has gaps. ``{a}``, ``{b}``, ``{c}`` and their like are names of the t
 ``{kind}``, ``{year}``, ``{age}``, ``{size}`` and ``{few}`` are drawn for each instance. Templates
 of the test split are never asked on the train split. An instance is posed only if its databases
 give different results, so that no constant answers it. All of its databases have the constants of
-the question as their focus (:mod:`.sql_database`), so that nearly right queries are wrong on one of
+the question as their focus (:mod:`.database`), so that nearly right queries are wrong on one of
 them.
 """
 
@@ -191,22 +191,24 @@ def instance(tier: int, split: int, number: int) -> Instance:
 def agree(
     rows: tuple[tuple[object, ...], ...], expected: tuple[tuple[object, ...], ...], ordered: bool
 ) -> bool:
-    """Return whether two results have equal rows,
-    in any order unless it counts; floats within one in 10**9.
+    """Return whether two results have equal rows, in any order unless it counts.
+
+    Floats are equal within one in 10**9.
     """
     if len(rows) != len(expected):
         return False
     if not ordered:
         rows, expected = (tuple(sorted(some, key=_rank)) for some in (rows, expected))
     return all(
-        len(row) == len(expected_row) and all(map(_equal, row, expected_row))
+        len(row) == len(expected_row) and all(map(_is_equal, row, expected_row))
         for row, expected_row in zip(rows, expected, strict=True)
     )
 
 
 def _rank(row: tuple[object, ...]) -> tuple[tuple[str, object], ...]:
-    """Return a key that sorts rows of mixed types;
-    floats are rounded, so that near ones sort alike.
+    """Return a key that sorts rows of mixed types.
+
+    Floats are rounded, so that near ones sort alike.
     """
     return tuple(
         ("number", round(value, 6))
@@ -216,7 +218,7 @@ def _rank(row: tuple[object, ...]) -> tuple[tuple[str, object], ...]:
     )
 
 
-def _equal(value: object, expected: object) -> bool:
+def _is_equal(value: object, expected: object) -> bool:
     if isinstance(value, (int, float)) and isinstance(expected, (int, float)):
         return abs(value - expected) <= 1e-9 * max(1.0, abs(expected))
     return type(value) is type(expected) and value == expected

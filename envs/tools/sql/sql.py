@@ -1,7 +1,7 @@
 """Answer a question about a database with an SQL query.
 
-The database is one of a family of schemas, filled at random (``sql_database.py``). The question is
-put in words (``sql_questions.py``). The player may look at the schema and run queries, and answers
+The database is one of a family of schemas, filled at random (``database.py``). The question is
+put in words (``questions.py``). The player may look at the schema and run queries, and answers
 with a query. It is judged by its results, on the database shown and on four others of the same
 schema that are not: what holds for the rows of one database alone is not an answer.
 
@@ -46,20 +46,26 @@ from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.host import HostTask
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task_card import TaskCard
-from rlbench_suite.puzzle.dice import Dice, stream_of
+from rlbench_suite.puzzle.dice import stream_of
 
+from ..shared.context_number import context_number
 from ..shared.page import HEIGHT, WIDTH, page
 from ..shared.reward_modes import SENTENCES, thrift
 from ..shared.tool import Argument, Tool, read_tool_call
-from .database import CITIES, LONGEST, THEMES, YEARS, database
+from .database import CITIES, MAX_QUERY_LENGTH, THEMES, YEARS, database
 from .questions import Instance, agree, instance
 
-LENGTH, VISIBLE, ROWS = 128, 160, 20
-"""Tokens of a query, of a question or result in the observation,
-and rows of a result that are shown.
-"""
+LENGTH = 128
+"""Tokens of a query."""
+VISIBLE = 160
+"""Tokens of a question, or of a result, in the observation."""
+ROWS = 20
+"""Rows of a result that are shown."""
 TOOLS = ("schema", "run", "answer")
-LEAST_CALLS = 2
+_QUESTION_START = len(TOOLS) + 1 + len(THEMES)
+QUESTION = slice(_QUESTION_START, _QUESTION_START + VISIBLE)
+"""Entries of the question in the observation, after tool, failure and theme."""
+MIN_CALLS = 2
 """Calls of a player who knows nothing: the schema, and the answer."""
 _STREAM = stream_of("SQL context")
 _SQL = (
@@ -193,7 +199,7 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
         self.state = State(action.copy(), calls, int(self.state.errors) + failed, verdict)
         reward = float(verdict == 1)
         if self.thrifty and verdict == 1:
-            reward = thrift(calls, LEAST_CALLS, math.sin)
+            reward = thrift(calls, MIN_CALLS, math.sin)
         return self._observe(text, failed), reward, verdict > 0, False, {}
 
     def _observe(self, text: str, failed: bool) -> np.ndarray:
@@ -207,8 +213,9 @@ class Console(gymnasium.Env[np.ndarray, np.ndarray]):
 
 @lru_cache(maxsize=1024)
 def _shown_tokens(text: str) -> np.ndarray:
-    """Return the first tokens of a text as shares of the vocabulary,
-    float32 ``(VISIBLE,)``; a line ends with ``;``.
+    """Return the first tokens of a text as shares of the vocabulary, float32 ``(VISIBLE,)``.
+
+    A line ends with ``;``.
     """
     start = text[: 16 * VISIBLE].replace("\n", ";")
     return to_tokens(start, VISIBLE).astype(np.float32) / SIZE
@@ -322,16 +329,10 @@ class SQL(HostTask[State]):
     def begin(
         self, simulator: Any, seed: int | None, key: np.ndarray, index: int, source: ContextSource
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode with the context of its seed and number,
-        or with the numbered context.
-        """
+        """Begin an episode with the context of its seed and number, or with a numbered context."""
         if seed is not None:
             simulator.reset(seed=seed)
-        split = int(source.split)
-        number = int(source.context)
-        if number < 0:
-            high, low = (int(word) for word in key)
-            number = Dice(_STREAM, high << 32 | low, index).below(2**31)
+        split, number = context_number(source, key, index, _STREAM)
         query = to_tokens(instance(self.tier, split, number).query, LENGTH)
         solution = np.concatenate([[np.int16(TOOLS.index("answer"))], query]).astype(np.int16)
         return simulator.begin(Params(np.int32(split), np.int32(number), solution)), {}
@@ -424,8 +425,8 @@ class SQL(HostTask[State]):
             tool, arguments = read_tool_call(self._tools, text)
             name = tool.name
             query = arguments.get("query", "")
-        if len(query) > LONGEST:
-            raise ValueError(f"a query has at most {LONGEST} characters, got {len(query)}")
+        if len(query) > MAX_QUERY_LENGTH:
+            raise ValueError(f"a query has at most {MAX_QUERY_LENGTH} characters, got {len(query)}")
         query = " ".join(_without_comments(query).split()).rstrip("; ")
         tokens = to_tokens(_upper(query), LENGTH + 1)
         if tokens[LENGTH]:
@@ -473,8 +474,9 @@ _QUOTED_OR_COMMENT = re.compile(r"('[^']*'|--[^\n]*|/\*.*?(?:\*/|$))", re.DOTALL
 
 
 def _without_comments(query: str) -> str:
-    """Return a query without comments outside quotes:
-    joined to one line, a comment would swallow what follows.
+    """Return a query without comments outside quotes.
+
+    Joined to one line, a comment would swallow what follows.
     """
     pieces = _QUOTED_OR_COMMENT.split(query)
     return "".join(" " if piece.startswith(("--", "/*")) else piece for piece in pieces)
@@ -494,8 +496,9 @@ def _capital(word: re.Match[str]) -> str:
 
 @privileged_player
 class Expert(NamedTuple):
-    """The reference player: it knows the template of the question,
-    and answers with the template's query.
+    """The reference player, which answers with the query of the question's template.
+
+    It knows the template of the question.
     """
 
     size: int
@@ -546,9 +549,9 @@ class Keywords(Expert):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Answer."""
-        question = jnp.rint(view.observation[8 : 8 + VISIBLE] * SIZE).astype(jnp.int32)
+        question = jnp.rint(view.observation[QUESTION] * SIZE).astype(jnp.int32)
 
-        def says(text: str) -> jax.Array:
+        def question_has(text: str) -> jax.Array:
             last = VISIBLE - len(text) + 1
             return (
                 jnp.stack(
@@ -567,11 +570,11 @@ class Keywords(Expert):
 
         function = jnp.int32(0)
         for text, name in reversed(_FUNCTIONS):
-            function = jnp.where(says(text), _NUMBER[name], function)
+            function = jnp.where(question_has(text), _NUMBER[name], function)
         table = first_of(name for theme in THEMES for name in theme.tables)
         value = first_of(_COLUMN_OF)
         column = (_numbers(_COLUMN_OF.values()) * (value == _numbers(_COLUMN_OF))).max()
-        group = jnp.where(says("each"), first_of(_COLUMN_OF.values()), 0)
+        group = jnp.where(question_has("each"), first_of(_COLUMN_OF.values()), 0)
         measure = first_of(
             ["age", *(name for theme in THEMES for name in (theme.size, theme.amount))]
         )
@@ -580,7 +583,7 @@ class Keywords(Expert):
             _NUMBER["*"],
             jnp.where(function == 0, _NUMBER["name"], measure),
         )
-        none = (says(" no ") | says("never")) * (table == _numbers(_LINKS))
+        none = (question_has(" no ") | question_has("never")) * (table == _numbers(_LINKS))
         link, links = ((_numbers(some) * none).max() for some in zip(*_LINKS.values(), strict=True))
         clauses = [
             (True, ("SELECT",)), (group > 0, (group, ",")),

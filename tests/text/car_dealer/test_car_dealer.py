@@ -1,5 +1,6 @@
-"""CarDealer against its rules in plain Python,
-and its dynamic programme against search over histories.
+"""CarDealer against its rules in plain Python.
+
+Its dynamic programme is compared with search over histories.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.of_variants
 CARD = card("CarDealer-v0")
 
 
-def offered(z: int, temper: str, level: int, t: int, lowest: int, steps: int) -> int:
+def offer_of(z: int, temper: str, level: int, t: int, lowest: int, steps: int) -> int:
     """Return what the other side would offer in round t, in steps for the agent."""
     progress = {"boulware": (t / 10) ** 3, "conceder": (t / 10) ** (1 / 3)}.get(temper, t / 10)
     if temper == "tit for tat":
@@ -37,7 +38,7 @@ def offered(z: int, temper: str, level: int, t: int, lowest: int, steps: int) ->
     return min(offer, 9 * z // 10)
 
 
-def gone(temper: str, level: int, t: int) -> bool:
+def has_left(temper: str, level: int, t: int) -> bool:
     """Tell whether the other side has left before round t."""
     return t >= 10 or (temper == "impatient" and t > 2 + level)
 
@@ -54,7 +55,7 @@ def test_games_are_those_of_the_rules() -> None:
         assert who[0] in SIZES
         assert (SIZES.index(who[0]) + int(params.temper) + who[2]) % 2 == 0  # train
         lowest = steps
-        standing = offered(*who, 0, steps, steps)
+        standing = offer_of(*who, 0, steps, steps)
         for t in itertools.count():
             assert observation[1 + t] == pytest.approx(standing / steps)
             action = int(rng.choice(steps + 2, p=[*[0.94 / steps] * steps, 0.03, 0.03]))
@@ -62,10 +63,10 @@ def test_games_are_those_of_the_rules() -> None:
             gain = standing if action == steps else None
             if action < steps:
                 lowest = min(lowest, steps - action)
-                standing = offered(*who, t + 1, lowest, steps)
+                standing = offer_of(*who, t + 1, lowest, steps)
                 gain = steps - action if steps - action <= standing else None
             too_much = action < steps and steps - action > who[0]
-            over = gain is not None or action >= steps or gone(*who[1:], t + 1) or too_much
+            over = gain is not None or action >= steps or has_left(*who[1:], t + 1) or too_much
             assert (terminated, truncated) == (over, False)
             share = 0 if gain is None else gain / who[0]
             assert reward == pytest.approx(max(0, share - 0.5) / 0.4 * 0.95**t, abs=1e-6)
@@ -82,33 +83,36 @@ def test_games_are_those_of_the_rules() -> None:
 # -- the dynamic programme -------------------------------------------------------------------------
 
 
-def pays(gain: float, z: int) -> float:
+def pay_of(gain: float, z: int) -> float:
     """Return what a deal pays before the discount."""
     return max(0.0, gain / z - 0.5) / 0.4
 
 
 @pytest.mark.parametrize("level", [0, 3])
 def test_against_one_known_person_the_programme_finds_the_closed_form(level: int) -> None:
-    """Time alone moves all but tit for tat:
-    demand what the other side is about to offer, in the best round.
+    """The best demand is what the other side is about to offer, in the best round.
+
+    Time alone moves all but tit for tat.
     """
     steps = 16
     for temper, name in enumerate(TEMPERS):
         for z in sizes(steps):
             if name == "tit for tat":
-                gains = [d for d in range(1, z + 1) if d <= offered(z, name, level, 1, d, steps)]
-                best = max(pays(gain, z) for gain in gains)
+                gains = [d for d in range(1, z + 1) if d <= offer_of(z, name, level, 1, d, steps)]
+                best = max(pay_of(gain, z) for gain in gains)
             else:
-                rounds = [t for t in range(10) if not gone(name, level, t)]
+                rounds = [t for t in range(10) if not has_left(name, level, t)]
                 best = max(
-                    0.95**t * pays(offered(z, name, level, t + 1, steps, steps), z) for t in rounds
+                    0.95**t * pay_of(offer_of(z, name, level, t + 1, steps, steps), z)
+                    for t in rounds
                 )
             assert Programme(steps, [(z, temper, level)]).value() == pytest.approx(best), (name, z)
 
 
 def test_the_programme_is_search_over_histories(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three rounds, all plans that see what was said:
-    people are split by their words, never counted in sets.
+    """In three rounds, all plans that see what was said are searched.
+
+    People are split by their words, and never counted in sets.
     """
     monkeypatch.setattr(players, "ROUNDS", 3)
     monkeypatch.setattr(car_dealer, "ROUNDS", 3)
@@ -116,32 +120,36 @@ def test_the_programme_is_search_over_histories(monkeypatch: pytest.MonkeyPatch)
     people = population(steps)
     table = car_dealer.offer_table(steps)
 
-    def best(heard: list[tuple[int, int, int]], demands: tuple[int, ...], standing: int) -> float:
+    def best_value(
+        heard: list[tuple[int, int, int]], demands: tuple[int, ...], standing: int
+    ) -> float:
         t = len(demands)
-        values = [sum(0.95**t * pays(standing, z) for z, *_ in heard)]
+        values = [sum(0.95**t * pay_of(standing, z) for z, *_ in heard)]
         for demand in range(1, steps + 1):
             total = 0.0
             answers = {}
             for z, k, f in heard:
                 offer = int(table[k, f, z, t + 1, min([*demands, demand])])
                 if demand <= offer:
-                    total += 0.95**t * pays(demand, z)
+                    total += 0.95**t * pay_of(demand, z)
                 elif demand <= z and t + 1 < 3 and not (k == 4 and t + 1 > 2 + f):
                     answers.setdefault(offer, []).append((z, k, f))
             values.append(
                 total
-                + sum(best(those, (*demands, demand), offer) for offer, those in answers.items())
+                + sum(
+                    best_value(those, (*demands, demand), offer) for offer, those in answers.items()
+                )
             )
         return max(values)
 
     openings: dict[int, list[tuple[int, int, int]]] = {}
     for z, k, f in people:
         openings.setdefault(int(table[k, f, z, 0, steps]), []).append((z, k, f))
-    expected = sum(best(those, (), offer) for offer, those in openings.items()) / len(people)
+    expected = sum(best_value(those, (), offer) for offer, those in openings.items()) / len(people)
     assert Programme(steps).value() == pytest.approx(expected, rel=1e-12)
 
 
-def played_against_everyone(task: CarDealer) -> np.ndarray:
+def play_against_everyone(task: CarDealer) -> np.ndarray:
     """Return of the reference against every surplus, temper and firmness, ``(people,)``."""
     player = Haggler.for_task(task)
     key = np.zeros(2, np.uint32)
@@ -171,7 +179,7 @@ def played_against_everyone(task: CarDealer) -> np.ndarray:
 def test_the_reference_earns_the_value_of_the_programme() -> None:
     """Against everyone once: no chance is left."""
     task = CARD.build()
-    returns = played_against_everyone(task)
+    returns = play_against_everyone(task)
     assert returns.mean() == pytest.approx(Programme(task.steps).value(), abs=1e-6)
     people = population(task.steps)
     test = [people.index(each) for each in population(task.steps, 1)]
@@ -224,8 +232,9 @@ def blind_values(
 
 @pytest.mark.parametrize("tier", CARD.difficulties)
 def test_no_sequence_of_demands_that_ignores_the_offers_scores_a_quarter(tier: str) -> None:
-    """1,000 random sequences and all ladders,
-    the best of them improved by hill climbing on train, exact on test.
+    """1,000 random sequences, all ladders and all waits are tried.
+
+    The best of them are improved by hill climbing on train, and their values on test are exact.
     """
     steps = int(CARD.difficulties[tier])
     rng = np.random.default_rng(0)

@@ -1,5 +1,6 @@
-"""Chess: legal moves against published counts and python-chess,
-ends of games, choices of the opponents.
+"""Chess against published counts of legal moves and python-chess.
+
+Tests also cover ends of games and choices of the opponents.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def words_of(board: chess.Board) -> np.ndarray:
 
 
 @cache
-def after_moves() -> Callable[..., Any]:
+def compile_moves() -> Callable[..., Any]:
     """Compile the rules and the worth of a position once for all tests."""
 
     def after(position: Position, move: Any, history: Any) -> Any:
@@ -155,7 +156,7 @@ def test_there_are_as_many_games_as_published(text: str, counts: tuple[int, ...]
             rows, moves = np.nonzero(bits)
             blank = np.zeros((len(rows), LIMIT, 2), np.uint32)
             before = jax.tree.map(lambda leaf, rows=rows: leaf[rows], positions)
-            positions, words, _, _ = after_moves()(before, moves.astype(np.int32), blank)
+            positions, words, _, _ = compile_moves()(before, moves.astype(np.int32), blank)
     assert tuple(game_counts) == counts
 
 
@@ -192,8 +193,9 @@ SPARSE = (  # where games end for want of material, repeat, or promote
 
 
 def any_move(board: chess.Board, rng: random.Random) -> chess.Move:
-    """Return a legal move: at times a check, so that there are mates,
-    or the last one back, so that games repeat.
+    """Return a legal move.
+
+    At times it gives check, so that there are mates, or goes back, so that games repeat.
     """
     if rng.random() < 0.25 and (
         checks := [move for move in board.legal_moves if board.gives_check(move)]
@@ -222,7 +224,7 @@ def test_random_games_are_those_of_python_chess() -> None:
             )
             for i, (board, move) in enumerate(zip(boards, moves, strict=True))
         ]
-        positions, words, facts, history = after_moves()(
+        positions, words, facts, history = compile_moves()(
             positions, np.array(numbers, np.int32), history
         )
         for i, (board, move) in enumerate(zip(boards, moves, strict=True)):
@@ -370,9 +372,10 @@ def worth(tier: str, board: chess.Board) -> int:
     )
 
 
-def choices(tier: str) -> Iterator[tuple[int, list[int]]]:
-    """Play against an opponent; yield what each of its replies is worth to it,
-    and what all legal ones are.
+def opponent_choices(tier: str) -> Iterator[tuple[int, list[int]]]:
+    """Play against an opponent; yield what each of its replies is worth to it.
+
+    The worth of all its legal replies comes with it.
 
     Games begin alike in all tiers, so only the opponent's moves are compiled for each.
     """
@@ -410,17 +413,18 @@ def choices(tier: str) -> Iterator[tuple[int, list[int]]]:
 
 @pytest.mark.parametrize("tier", ["medium", "hard"])
 def test_the_opponent_plays_a_best_move_by_its_measure(tier: str) -> None:
-    worths = [*islice(choices(tier), 25)]
+    worths = [*islice(opponent_choices(tier), 25)]
     assert len(worths) == 25
     assert all(worth == max(all_worths) for worth, all_worths in worths)
 
 
 def test_the_easy_opponent_plays_the_better_of_two_random_moves() -> None:
-    """Compare the number of moves that are worth less,
-    and half of those worth as much, with its expectation.
+    """Compare the number of moves that are worth less with its expectation.
+
+    Half of the moves that are worth as much count too.
     """
     difference = variance = 0.0
-    for worth, worths in islice(choices("easy"), 200):
+    for worth, worths in islice(opponent_choices("easy"), 200):
         values, counts = np.unique(worths, return_counts=True)
         until = counts.cumsum() / len(worths)
         chance = np.diff(until**2, prepend=0)

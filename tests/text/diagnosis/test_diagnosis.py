@@ -1,5 +1,6 @@
-"""Diagnosis against Bayes' rule by enumeration in fractions,
-and its reference against exhaustive search.
+"""Diagnosis against Bayes' rule by enumeration in fractions.
+
+Its reference is compared with exhaustive search.
 """
 
 from __future__ import annotations
@@ -59,16 +60,17 @@ def joint(task: Diagnosis, params: Params, answers: Answers) -> list[Fraction]:
     return sums
 
 
-def best(task: Diagnosis, params: Params, answers: Answers) -> Fraction:
-    """Return the value of the best play after the answers times their probability,
-    by search without memory.
+def best_value(task: Diagnosis, params: Params, answers: Answers) -> Fraction:
+    """Return the value of the best play after the answers, times their probability.
+
+    It is found by search without memory.
     """
     now = joint(task, params, answers)
     options = [max(now)]
     for finding in set(range(task.findings)) - answers.keys():
         cost = Fraction(int(COST[task.kinds[finding]]), 100)
         values_by_answer = (
-            best(task, params, {**answers, finding: answer}) for answer in (False, True)
+            best_value(task, params, {**answers, finding: answer}) for answer in (False, True)
         )
         options.append(sum(values_by_answer) - cost * sum(now))
     return max(options)
@@ -103,15 +105,16 @@ def test_values_are_those_of_exhaustive_search() -> None:
     task = CARD.build(difficulty=3)
     for params in contexts(task, Split.TEST, 6):
         assert float(values(task, params)[0]) == pytest.approx(
-            float(best(task, params, {})), abs=1e-6
+            float(best_value(task, params, {})), abs=1e-6
         )
 
 
 def test_the_reference_earns_the_value_of_the_programme_and_two_questions_ahead_little_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The programme's values at the start, averaged over tables,
-    against games: four standard errors.
+    """The programme's values at the start, averaged over tables, agree with games.
+
+    The bound is four standard errors.
     """
     task = CARD.build(difficulty="easy")
     record = play(task, BayesOptimal.for_task(task), range(1000), split="test")
@@ -147,8 +150,9 @@ def test_findings_are_as_frequent_as_the_table_says_and_the_splits_share_no_tabl
 
 
 def test_a_conclusion_without_a_question_earns_the_prior_or_chance() -> None:
-    """The likeliest disease is right as often as the shown prior says,
-    any other guess in one of D episodes.
+    """The likeliest disease is right as often as the shown prior says.
+
+    Any other guess is right in one of D episodes.
     """
     env: Any = gymnasium.make(CARD.id, split="test", difficulty="easy")
     findings = env.unwrapped.task.findings
@@ -184,8 +188,9 @@ ATTACKS = (
 
 
 def test_words_that_are_no_action_pay_nothing() -> None:
-    """They are played as the no-op action,
-    which asks for the first symptom and pays for it once.
+    """Such words are played as the no-op action.
+
+    It asks for the first symptom and pays for it once.
     """
     env: Any = gymnasium.make(CARD.id, view="text", difficulty="easy")
     for attack in ATTACKS:

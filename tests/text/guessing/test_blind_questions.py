@@ -1,5 +1,6 @@
-"""Twenty Questions for players that read no answer:
-what chance earns, and that the mask tells nothing more.
+"""Twenty Questions for players that read no answer.
+
+Chance earns no more than it should, and the mask tells nothing more.
 """
 
 from typing import Any
@@ -20,8 +21,9 @@ CARD = card("TwentyQuestions-v0")
 
 @pytest.mark.parametrize("tier", CARD.difficulties)
 def test_random_play_earns_what_a_random_order_of_all_actions_does(tier: str) -> None:
-    """The right guess is in any place of a random order
-    of questions and guesses: the mask tells nothing more.
+    """The right guess is in any place of a random order of questions and guesses.
+
+    So the mask tells nothing more.
     """
     task = CARD.build(difficulty=tier)
     actions = task.properties + len(task.by_split[Split.TEST])
@@ -33,8 +35,9 @@ def test_random_play_earns_what_a_random_order_of_all_actions_does(tier: str) ->
 
 
 def test_a_fixed_list_of_questions_and_legal_guesses_earns_no_more_than_guesses_alone() -> None:
-    """The mask used to leave only what fits the answers:
-    without reading them, half a dozen questions sufficed.
+    """The mask must not leave only what fits the answers.
+
+    It once did, and half a dozen questions sufficed without reading the answers.
     """
     task = CARD.build()
 

@@ -1,5 +1,6 @@
-"""Guess My City: the table of cities against coordinates and implications,
-and its reference against plain search.
+"""Guess My City: its table of cities against coordinates and implications.
+
+Its reference is compared with plain search.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rlbench_suite.envs.text.guessing.knowledge import (
     spell_actions,
     understand,
 )
-from rlbench_suite.envs.text.guessing.players import Solver, fewest
+from rlbench_suite.envs.text.guessing.players import Solver, min_turns
 from rlbench_suite.envs.text.guessing.twenty_questions import split_of
 
 pytestmark = pytest.mark.of_variants
@@ -144,7 +145,7 @@ def test_the_solver_agrees_with_plain_search_over_random_sets_of_cities() -> Non
 def test_the_reference_finds_every_city_of_a_split_in_the_fewest_turns() -> None:
     """Nobody who knows the split finds them in fewer: the cities of each are listed."""
     task: Any = CARD.build()
-    assert fewest(100) == 708
+    assert min_turns(100) == 708
     for split in Split:
         record = play(task, reference_player(task), range(600), split=split.name.lower())
         assert record.terminated.all()

@@ -1,5 +1,6 @@
-"""Twenty Questions against its rules in plain Python,
-and its reference against exhaustive search.
+"""Twenty Questions against its rules in plain Python.
+
+Its reference is compared with exhaustive search.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from rlbench_suite.envs.text.guessing.knowledge import (
     spell_actions,
     understand,
 )
-from rlbench_suite.envs.text.guessing.players import AnyTable, OptimalQuestions, Solver, fewest
+from rlbench_suite.envs.text.guessing.players import AnyTable, OptimalQuestions, Solver, min_turns
 from rlbench_suite.envs.text.guessing.twenty_questions import (
     TURNS,
     Params,
@@ -53,7 +54,7 @@ def build(tier: str | float = MADE_UP) -> TwentyQuestions:
 
 @cache
 def contexts(tier: str, split: Split, count: int) -> Params:
-    """Contexts as NumPy, fields ``(count, ...)``."""
+    """Return contexts in NumPy, fields ``(count, ...)``."""
     draw = jax.jit(jax.vmap(build(tier).sample_params, in_axes=(0, None)))
     return jax.tree.map(
         np.asarray, draw(jax.random.split(jax.random.key(7 + split), count), int(split))
@@ -61,7 +62,7 @@ def contexts(tier: str, split: Split, count: int) -> Params:
 
 
 def sets(table: np.ndarray) -> tuple[int, ...]:
-    """Each property's things as a Python integer, from words ``(properties, words)``."""
+    """Return each property's things as a Python integer, from words ``(properties, words)``."""
     return tuple(sum(int(word) << 32 * i for i, word in enumerate(row)) for row in table)
 
 
@@ -197,8 +198,9 @@ def test_fictional_names_are_distinct_and_depend_on_their_number_only() -> None:
 @pytest.mark.parametrize("tier", [MADE_UP, EASY, REAL])
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
-    """Random legal play beside a plain account: answers,
-    possible things, observation, mask, reward and end.
+    """Compare random legal play with a plain account.
+
+    Answers, possible things, observation, mask, reward and end are compared.
     """
     env = gymnasium.make(CARD.id, difficulty=tier, split=split)
     task: TwentyQuestions = env.unwrapped.task
@@ -250,8 +252,9 @@ def test_a_game_goes_by_the_rules(tier: str, split: str) -> None:
 
 
 def test_the_answers_never_contradict_each_other() -> None:
-    """In whatever order all questions are asked,
-    they get one and the same row of answers: that of the thing.
+    """In whatever order all questions are asked, they get one and the same row of answers.
+
+    It is the row of the hidden thing.
     """
     env = gymnasium.make(CARD.id, difficulty=REAL)
     task = env.unwrapped.task
@@ -270,8 +273,9 @@ def test_the_answers_never_contradict_each_other() -> None:
 
 
 def test_the_hidden_thing_shows_nowhere_before_the_end() -> None:
-    """Two hidden things that got the same answers look alike:
-    state, observation, mask, info, words and picture.
+    """Two hidden things that got the same answers look alike.
+
+    They are compared in state, observation, mask, info, words and picture.
     """
     task = build(EASY)
     step = jax.jit(task.transition)
@@ -305,37 +309,39 @@ def test_the_hidden_thing_shows_nowhere_before_the_end() -> None:
 # -- the optimum -----------------------------------------------------------------------------------
 
 
-def exhaustive(things: frozenset[int], properties: tuple[frozenset[int], ...]) -> int:
-    """Fewest turns over the things together,
-    with any question or guess at any time: no theorem is used.
+def search_min_turns(things: frozenset[int], properties: tuple[frozenset[int], ...]) -> int:
+    """Return the fewest turns over the things together.
+
+    Any question or guess may come at any time, and no theorem is used.
     """
 
     @cache
-    def best(things: frozenset[int]) -> int:
+    def total_turns(things: frozenset[int]) -> int:
         if not things:
             return 0
         size = len(things)
         # The guess is a turn for each of them.
-        options = [size + best(things - {guess}) for guess in things]
+        options = [size + total_turns(things - {guess}) for guess in things]
         for having in properties:
             if 0 < len(things & having) < size:
-                options.append(size + best(things & having) + best(things - having))
+                options.append(size + total_turns(things & having) + total_turns(things - having))
         return min(options)
 
-    return best(things)
+    return total_turns(things)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_guess_before_a_question_is_ever_needed(seed: int) -> None:
-    """The solver, which guesses last, is as good as every way to play there is,
-    on small tables of all kinds.
+    """The solver, which guesses last, is as good as every way to play there is.
+
+    It is tried on small tables of all kinds.
     """
     rng = np.random.default_rng(seed)
     things, properties = 9, 5
     holds = rng.random((properties, things)) < rng.choice([0.15, 0.3, 0.5], (properties, 1))
     columns = tuple(frozenset(np.flatnonzero(row).tolist()) for row in holds)
     solver = Solver(tuple(sum(1 << i for i in column) for column in columns))
-    assert solver.solve(2**things - 1)[0] == exhaustive(frozenset(range(things)), columns)
+    assert solver.solve(2**things - 1)[0] == search_min_turns(frozenset(range(things)), columns)
 
 
 def test_the_bound_is_what_the_richest_table_needs() -> None:
@@ -343,8 +349,8 @@ def test_the_bound_is_what_the_richest_table_needs() -> None:
     every_split = tuple(
         frozenset(c) for k in range(1, 4) for c in itertools.combinations(range(7), k)
     )
-    assert fewest(7) == exhaustive(things, every_split)
-    assert [fewest(2**k) / 2**k for k in range(7)] == [1, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
+    assert min_turns(7) == search_min_turns(things, every_split)
+    assert [min_turns(2**k) / 2**k for k in range(7)] == [1, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
 
 
 @pytest.mark.parametrize(("tier", "count"), [(MADE_UP, 100), (EASY, 300)])
@@ -358,17 +364,18 @@ def test_the_table_of_the_reference_is_the_optimum_of_the_solver(tier: str, coun
 
 def test_the_card_knows_the_optimum() -> None:
     """No table allows more than the bound, and every one of 2,000 drawn allows it."""
-    assert CARD.optimum == 1 - (fewest(32) / 32 - 1) / TURNS == 0.775
+    assert CARD.optimum == 1 - (min_turns(32) / 32 - 1) / TURNS == 0.775
     for split in Split:
         for table in contexts(MADE_UP, split, 2000).table[:1000]:
-            assert Solver(sets(table)).solve(2**32 - 1)[0] == fewest(32)
+            assert Solver(sets(table)).solve(2**32 - 1)[0] == min_turns(32)
 
 
 def turns_for_all_things(
     task: TwentyQuestions, tables: np.ndarray, split: Split = Split.TEST
 ) -> np.ndarray:
-    """Turns of the reference for each candidate of each table
-    as the hidden one, ``(tables, candidates)``.
+    """Return the turns of the reference, ``(tables, candidates)``.
+
+    Each candidate of each table is the hidden one once.
     """
     player = OptimalQuestions.for_task(task)
     key = np.zeros(2, np.uint32)
@@ -384,14 +391,14 @@ def turns_for_all_things(
             lambda s: ~task.terminal(s, key, params), turn, task.initial(key, params)
         )
 
-    def every_thing(table: jax.Array) -> Any:
+    def play_every_thing(table: jax.Array) -> Any:
         params = Params(table, jnp.int32(-1), jnp.uint32(0), jnp.asarray(task.candidates(split)))
         memory = player.initial(params)
         return jax.vmap(lambda hidden: game(params._replace(hidden=hidden), memory))(
             jnp.array(task.by_split[split])
         )
 
-    end = jax.jit(jax.vmap(every_thing))(tables)
+    end = jax.jit(jax.vmap(play_every_thing))(tables)
     assert np.asarray(end.guessed_right).all()
     return np.asarray(end.turns)
 
@@ -414,11 +421,11 @@ def test_the_reference_plays_the_real_table_optimally() -> None:
     for split in Split:
         turns = turns_for_all_things(task, task._real_table[None], split)
         assert turns.sum() == solver.solve(sum(1 << i for i in task.by_split[split]))[0]
-        assert fewest(turns.size) <= turns.sum() <= 1.05 * fewest(turns.size)
+        assert min_turns(turns.size) <= turns.sum() <= 1.05 * min_turns(turns.size)
         assert turns.max() <= task.few
     # 6.625 on average; no table of 64 can need less than 6.5.
     assert solver.solve(2**64 - 1)[0] == 424
-    assert fewest(64) == 416
+    assert min_turns(64) == 416
 
 
 # -- weaker players and attacks --------------------------------------------------------------------

@@ -1,5 +1,6 @@
-"""Household and TextNav against their rules in plain Python,
-and their reference against plans of full knowledge.
+"""Household and TextNav against their rules in plain Python.
+
+Their reference is compared with plans of full knowledge.
 """
 
 from __future__ import annotations
@@ -243,7 +244,7 @@ def test_games_are_those_of_the_rules(name: str, tier: str | None) -> None:
     assert reached >= 5
 
 
-def shortest(house: House, goal: Goal, doors: set[frozenset[str]]) -> int:
+def shortest_plan_length(house: House, goal: Goal, doors: set[frozenset[str]]) -> int:
     """Return the number of steps of the shortest plan of a player who knows where everything is."""
     relevant = {item for item, _ in house.where if item.split()[0] == goal.kind}
     relevant |= {"knife 1"} if goal.sliced else set()
@@ -284,8 +285,9 @@ def shortest(house: House, goal: Goal, doors: set[frozenset[str]]) -> int:
 def test_the_reference_reaches_every_goal_in_little_more_than_the_shortest_plan(
     name: str, tier: str | None, bound: float, mean_steps: float
 ) -> None:
-    """Mean steps over 100 houses: of a player who knows
-    where everything is, and of the reference.
+    """The reference needs few steps more than a player who knows where everything is.
+
+    Both are means over 100 houses.
     """
     task = make(name, tier).unwrapped.task
     record = play(task, Planner(), range(100), split="test")
@@ -294,7 +296,7 @@ def test_the_reference_reaches_every_goal_in_little_more_than_the_shortest_plan(
     plans = []
     for seed in range(100):
         env.reset(seed=seed)
-        plans.append(shortest(*read(env)))
+        plans.append(shortest_plan_length(*read(env)))
     steps = np.round(100 * (1 - record.total)).astype(int)
     assert (steps >= plans).all()
     assert (np.mean(plans), steps.mean()) == pytest.approx((bound, mean_steps))

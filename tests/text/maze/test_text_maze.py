@@ -1,5 +1,6 @@
-"""TextMaze against a plain account of its rules,
-graph search in Python, and the published layouts of LMRL-Gym.
+"""TextMaze against a plain account of its rules, and graph search in Python.
+
+Layouts are compared with those that LMRL-Gym has published.
 """
 
 from __future__ import annotations
@@ -133,8 +134,9 @@ def test_random_play_of_a_layout_returns_what_its_markov_chain_says(
 
 
 def test_drawn_mazes_are_connected_and_the_splits_share_none() -> None:
-    """Rooms - passages + rings = 1 for a connected maze;
-    the parity of rings is the same in every mirror image.
+    """A connected maze has rooms - passages + rings = 1.
+
+    The parity of rings is the same in every mirror image.
     """
     mazes_by_split: dict[Split, set[bytes]] = {}
     for split in Split:

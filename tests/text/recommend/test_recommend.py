@@ -1,5 +1,6 @@
-"""Recommend against Bayes' rule by enumeration in fractions,
-and its reference against exhaustive search.
+"""Recommend against Bayes' rule by enumeration in fractions.
+
+Its reference is compared with exhaustive search.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def rows(sets: np.ndarray, count: int) -> np.ndarray:
 
 
 def attitudes(params: Params, count: int) -> np.ndarray:
-    """Attitude of each type to each attribute, ``(4, A)``; there is exactly one."""
+    """Return the only attitude of each type to each attribute, ``(4, A)``."""
     table = np.stack([rows(sets, count) for sets in params.attitudes])
     assert (table.sum(1) == 1).all()
     return table.argmax(1)
@@ -59,13 +60,9 @@ def joint(
     task: Recommend, params: Params, answers: Answers
 ) -> dict[tuple[int, tuple[int, ...]], Fraction]:
     """Return the probability of every customer (type and tastes) who gives these answers."""
-    chances = [
-        [
-            dict(zip((1, 0, -1), (Fraction(int(p), 100) for p in PERCENT[n]), strict=True))
-            for n in row
-        ]
-        for row in attitudes(params, task.attributes)
-    ]
+    shares = [[Fraction(int(percent), 100) for percent in row] for row in PERCENT]
+    chances_of_attitude = [dict(zip((1, 0, -1), row, strict=True)) for row in shares]
+    chances = [[chances_of_attitude[n] for n in row] for row in attitudes(params, task.attributes)]
     total = int(params.weights.sum())
     return {
         (kind, tastes): Fraction(int(params.weights[kind]), total)
@@ -76,9 +73,10 @@ def joint(
     }
 
 
-def best(task: Recommend, params: Params, answers: Answers) -> Fraction:
-    """Return the value of the best play after the answers times their probability,
-    by search without memory.
+def best_value(task: Recommend, params: Params, answers: Answers) -> Fraction:
+    """Return the value of the best play after the answers, times their probability.
+
+    It is found by search without memory.
     """
     customers = joint(task, params, answers)
     items = rows(params.items, task.attributes)
@@ -88,7 +86,9 @@ def best(task: Recommend, params: Params, answers: Answers) -> Fraction:
         for item in items
     ]
     for attribute in set(range(task.attributes)) - answers.keys():
-        after = sum(best(task, params, {**answers, attribute: answer}) for answer in (1, 0, -1))
+        after = sum(
+            best_value(task, params, {**answers, attribute: answer}) for answer in (1, 0, -1)
+        )
         options.append(after - Fraction(2, 100) * sum(customers.values()))
     return max(options)
 
@@ -142,15 +142,16 @@ def test_values_are_those_of_exhaustive_search() -> None:
     task = CARD.build(difficulty=3)
     for params in contexts(task, Split.TEST, 3):
         assert float(values(task, params)[0]) == pytest.approx(
-            float(best(task, params, {})), abs=1e-6
+            float(best_value(task, params, {})), abs=1e-6
         )
 
 
 def test_the_reference_earns_the_value_of_the_programme_and_two_questions_ahead_little_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The programme's values at the start, averaged over shops,
-    against games: four standard errors.
+    """The programme's values at the start, averaged over shops, agree with games.
+
+    The bound is four standard errors.
     """
     task = CARD.build(difficulty="easy")
     record = play(task, Elicitor.for_task(task), range(1000), split="test")
@@ -183,8 +184,9 @@ def test_customers_are_as_the_population_says_and_the_splits_share_no_shop() -> 
 
 
 def test_a_recommendation_without_a_question_earns_what_the_population_says_or_nothing() -> None:
-    """The best item by the shown types earns its mean worth over all customers,
-    any other one as much as it does.
+    """The best item by the shown types earns its mean worth over all customers.
+
+    Any other item earns as much as its own mean worth.
     """
     env: Any = gymnasium.make(CARD.id, split="test", difficulty="easy")
     task = env.unwrapped.task
@@ -227,8 +229,9 @@ def test_a_recommendation_without_a_question_earns_what_the_population_says_or_n
     ],
 )
 def test_words_that_are_no_action_pay_nothing(attack: str) -> None:
-    """They are played as the no-op action,
-    which asks about the first attribute and pays for it once.
+    """Such words are played as the no-op action.
+
+    It asks about the first attribute and pays for it once.
     """
     env: Any = gymnasium.make(CARD.id, view="text", difficulty="easy")
     env.reset(seed=1)

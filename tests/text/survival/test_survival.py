@@ -1,5 +1,6 @@
-"""Survival against its rules in plain Python,
-closures over what can be had, and floods over the worlds.
+"""Survival against its rules in plain Python.
+
+Tests also take closures over what can be had, and floods over the worlds.
 """
 
 from __future__ import annotations
@@ -81,13 +82,9 @@ class Plain:
     def __init__(self, state: Any, params: Any) -> None:
         world = np.asarray(state.world)
         rules = params.rules
-        self.grid = [
-            [
-                KINDS[sum((int(world[row, plane]) >> column & 1) << plane for plane in range(4))]
-                for column in range(32)
-            ]
-            for row in range(32)
-        ]
+        planes = world[:, None, :] >> np.arange(32, dtype=np.uint32)[:, None] & 1
+        numbers = planes @ (1 << np.arange(4))  # (row, column)
+        self.grid = [[KINDS[number] for number in row] for row in numbers.tolist()]
         self.holds = {
             kind: ITEMS[int(rules.contents) >> 3 * i & 7] for i, kind in enumerate(KINDS[6:11])
         }
@@ -362,7 +359,7 @@ class Plain:
             self.hearts[slot] = 5 if ROLES[slot] == "zombie" else 3
 
 
-def agree(plain: Plain, state: Any) -> None:
+def assert_equal_states(plain: Plain, state: Any) -> None:
     """Compare all that matters later."""
     number = lambda cell: 32 * cell[0] + cell[1] if cell else 0  # noqa: E731
     world = np.asarray(state.world)
@@ -402,8 +399,9 @@ def contexts(difficulty: int) -> dict[Split, Any]:
 
 
 def test_every_step_is_that_of_the_rules() -> None:
-    """The reference player, disturbed by random actions,
-    comes through the tree, fights, sleeps and dies.
+    """The reference player, disturbed by random actions, goes through all of the rules.
+
+    It comes through the tree, fights, sleeps and dies.
 
     It plays usual worlds and permuted ones; the rules are a part of the context, so one environment
     plays both.
@@ -442,7 +440,7 @@ def test_every_step_is_that_of_the_rules() -> None:
             reached_before = len(plain.achievements)
             plain.step(ACTIONS[action], words)
             _, reward, terminated, truncated, info = env.step(action)
-            agree(plain, env.unwrapped.episode.state)
+            assert_equal_states(plain, env.unwrapped.episode.state)
             earned = len(plain.achievements) - reached_before + (plain.health - health) / 10
             assert reward == pytest.approx(earned, abs=1e-6)
             total += earned

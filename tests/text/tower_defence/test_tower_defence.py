@@ -1,5 +1,6 @@
-"""TowerDefence against its rules in plain Python,
-maps against their promises, words and pictures against the state.
+"""TowerDefence against its rules in plain Python.
+
+Maps are compared with their promises, words and pictures with the state.
 """
 
 from __future__ import annotations
@@ -248,7 +249,7 @@ class Plain:
 
     # -- outcomes
 
-    def ended(self) -> set[int]:
+    def over_waves(self) -> set[int]:
         """Return the waves that have come and gone."""
         alive = {enemy.wave for enemy in self.on_road()} | (
             {self.waves_begun} if self.coming else set()
@@ -256,10 +257,10 @@ class Plain:
         return {*range(1, self.waves_begun + 1)} - alive
 
     def score(self) -> int:
-        return len(self.ended() - self.spoilt)
+        return len(self.over_waves() - self.spoilt)
 
     def over(self) -> bool:
-        return self.leaked >= 10 or len(self.ended()) == 12
+        return self.leaked >= 10 or len(self.over_waves()) == 12
 
     def facts(self) -> dict[str, Any]:
         """Return the state as the task would have it."""
@@ -309,7 +310,7 @@ def wave_of(word: int) -> Wave:
     return [kinds[word & 3]] * (word >> 2 & 15) + [kinds[word >> 6 & 3]] * (word >> 8 & 15)
 
 
-def plain_of(params: Any) -> Plain:
+def plain_game(params: Any) -> Plain:
     """Return the game of a context."""
     road, sites = (
         [divmod(cell, 12) for cell in cells.tolist()] for cells in (params.road, params.sites)
@@ -321,15 +322,16 @@ EPISODES = 200
 STEPS = 140
 
 
-def sound(kind: int) -> list[int]:
-    """Return orders of a player who holds out for long:
-    hero, reinforcements, upgrades, a tower of a kind, archers.
+def sound_orders(kind: int) -> list[int]:
+    """Return orders of a player who holds out for long.
+
+    They are: hero, reinforcements, upgrades, a tower of a kind, archers.
     """
     return [43, 45, 28, 4 + 8 * (kind % 3), 29, 5, 3, 0]
 
 
 @cache
-def compiled() -> tuple[Any, Any, Any]:
+def compile_games() -> tuple[Any, Any, Any]:
     """Return the task, and programs that draw contexts and play orders, both in a batch."""
     task: Any = card("TowerDefence-v0").build()
 
@@ -348,10 +350,8 @@ def compiled() -> tuple[Any, Any, Any]:
 
 
 def test_every_step_is_that_of_the_rules() -> None:
-    """Random orders, legal and illegal, those of a builder,
-    and those of a sound player who errs.
-    """
-    _, draw, run = compiled()
+    """Orders are random, legal and illegal, or those of a builder or of a sound player who errs."""
+    _, draw, run = compile_games()
     params = jax.tree.map(
         np.asarray, draw(jax.random.split(jax.random.key(3), EPISODES), Split.TEST)
     )
@@ -361,11 +361,11 @@ def test_every_step_is_that_of_the_rules() -> None:
     expected = []
     events: set[str] = set()
     for episode in range(EPISODES):
-        plain = plain_of(jax.tree.map(lambda leaf, i=episode: leaf[i], params))
+        plain = plain_game(jax.tree.map(lambda leaf, i=episode: leaf[i], params))
         steps = []
         while len(steps) < STEPS and not plain.over():
             if episode % 8 == 0 and rng.random() < 0.95:
-                order = next(n for n in sound(episode // 8) if plain.legal(ORDERS[n]))
+                order = next(n for n in sound_orders(episode // 8) if plain.legal(ORDERS[n]))
             else:
                 order = int(rng.integers(47))
                 while episode % 3 and not plain.legal(ORDERS[order]):
@@ -383,13 +383,8 @@ def test_every_step_is_that_of_the_rules() -> None:
             events |= {"the hero falls"} if plain.health == 0 else set()
             events |= {"a full road"} if None not in plain.slots else set()
             events |= {f"{kind} {level}" for kind, level, _ in plain.towers.values()}
-        events |= (
-            {"success"}
-            if plain.over() and plain.leaked < 10
-            else {"a fall"}
-            if plain.over()
-            else set()
-        )
+        if plain.over():
+            events.add("success" if plain.leaked < 10 else "a fall")
         expected.append(steps)
     # Random play is poor, in these easier games too.
     assert np.mean([steps[-1][2] for i, steps in enumerate(expected) if i % 8]) < 3
@@ -411,8 +406,9 @@ def test_every_step_is_that_of_the_rules() -> None:
 
 
 def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
-    """The environment ends, pays and refuses as the rules do,
-    for random play and for the reference player.
+    """The environment ends, pays and refuses as the rules do.
+
+    Random play and the reference player are both tried.
 
     Random play meets the enemies of the hardest tier. How they grow is a part of the context, so
     one environment plays both.
@@ -432,7 +428,7 @@ def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
         if not careful:
             params = params._replace(growth=np.int32(5))
             env.unwrapped.episode = env.unwrapped.episode._replace(params=params)
-        plain = plain_of(params)
+        plain = plain_game(params)
         over = False
         total = 0.0
         while not over:
@@ -463,7 +459,7 @@ def test_episodes_are_those_of_the_rules_and_the_reference_holds() -> None:
 
 
 def test_roads_lead_to_the_castle_and_splits_share_none() -> None:
-    _, draw, _ = compiled()
+    _, draw, _ = compile_games()
     params_by_split = {
         split: jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(1), 600), split))
         for split in Split
@@ -482,7 +478,7 @@ def test_roads_lead_to_the_castle_and_splits_share_none() -> None:
 
 
 def test_waves_grow_and_fit() -> None:
-    _, draw, _ = compiled()
+    _, draw, _ = compile_games()
     waves = np.asarray(draw(jax.random.split(jax.random.key(2), 600), Split.TRAIN).waves)
     strength = {"goblin": 2, "wolf": 2, "ogre": 6, "bat": 3}
     sizes = np.array([[len(wave_of(word)) for word in game] for game in waves.tolist()])

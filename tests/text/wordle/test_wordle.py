@@ -60,7 +60,7 @@ def task() -> Wordle:
 
 
 def observe(task: Wordle, state: State) -> np.ndarray:
-    """Observations of a batch of boards, fields ``(n, ...)``."""
+    """Return the observations of a batch of boards, fields ``(n, ...)``."""
     return np.asarray(
         jax.jit(jax.vmap(lambda board: task.observation(board, KEY, Params(0))))(state)
     )
@@ -76,8 +76,9 @@ def index(task: Wordle, word: str) -> int:
 
 
 def marks_by_the_rules(guess: str, hidden: str) -> str:
-    """Greens first and out of the pool;
-    then yellows from the left while the pool has the letter.
+    """Return the marks: greens first, which leave the pool.
+
+    Then letters are yellow from the left while the pool has the letter.
     """
     pool = Counter(h for g, h in zip(guess, hidden, strict=True) if g != h)
     marks = ""
@@ -98,8 +99,9 @@ def in_letters(code: Any) -> str:
 
 @partial(jax.jit, static_argnums=0)
 def boards(task: Wordle, hidden: jax.Array, guesses: jax.Array) -> State:
-    """All boards of games with given words: guesses ``(n, turns)``; fields ``(n, turns + 1,
-    ...)``.
+    """Return all boards of games with given words.
+
+    Guesses are ``(n, turns)``; fields of the boards are ``(n, turns + 1, ...)``.
     """
 
     def game(hidden: jax.Array, guesses: jax.Array) -> State:
@@ -193,9 +195,7 @@ def test_codes_round_trip() -> None:
 
 
 def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -> None:
-    """Words consistent with the knowledge are exactly the words
-    that would have marked all guesses alike.
-    """
+    """Words consistent with the knowledge are those that would have marked all guesses alike."""
     rng = np.random.default_rng(1)
     games = 600
     hidden = rng.integers(len(task.words), size=games)
@@ -205,7 +205,7 @@ def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -
     near = np.argsort(-(matrix()[:, hidden[: games // 2]] % 5).T, axis=1)[:, :400]
     guesses[: games // 2] = rng.permuted(near, axis=1)[:, :TRIES]
     end = boards(task, hidden, guesses)
-    consistent = np.asarray(jax.jit(jax.vmap(jax.vmap(task.consistent)))(end.knowledge))
+    consistent = np.asarray(jax.jit(jax.vmap(jax.vmap(task.consistent_words)))(end.knowledge))
     expected = np.ones((games, TRIES + 1, len(task.words)), bool)
     for turn in range(TRIES):
         same_marks = matrix()[guesses[:, turn]] == matrix()[guesses[:, turn], hidden][:, None]
@@ -240,8 +240,9 @@ def test_the_observation_is_what_the_marks_prove_no_more_no_less(task: Wordle) -
 
 
 def test_action_features_prefer_consistent_words_linearly(task: Wordle) -> None:
-    """The best product of features and observation is reached
-    by a consistent word, wherever two copies suffice.
+    """A consistent word reaches the best product of features and observation.
+
+    That holds wherever two copies suffice.
     """
     rng = np.random.default_rng(2)
     hidden = rng.integers(len(task.words), size=300)
@@ -249,7 +250,7 @@ def test_action_features_prefer_consistent_words_linearly(task: Wordle) -> None:
     end = boards(task, hidden, guesses)
     last = jax.tree.map(lambda field: field[:, -1], end)
     observations = observe(task, last)
-    consistent = np.asarray(jax.jit(jax.vmap(task.consistent))(last.knowledge))
+    consistent = np.asarray(jax.jit(jax.vmap(task.consistent_words))(last.knowledge))
     weights = observations[:, :208].copy()
     # No more than the cap.
     weights[:, 130:] -= np.tile(observations[:, 208:234], MAX_COPIES) * (weights[:, 130:] == 0)
@@ -346,7 +347,7 @@ def test_the_return_is_the_score_of_the_last_board(task: Wordle) -> None:
 
 
 def exact_mean_return(task: Wordle, guesses: np.ndarray) -> float:
-    """Mean return over all words, as hidden word, of a fixed sequence of guesses."""
+    """Return the mean return of a fixed sequence of guesses over all hidden words."""
     codes = matrix()[guesses]
     greens = (decode(codes) == 2).sum(-1)
     turn = np.where((greens == LENGTH).any(0), (greens == LENGTH).argmax(0) + 1, 0)
@@ -410,7 +411,7 @@ def test_the_reference_plays_on_from_boards_that_are_not_its_own(task: Wordle) -
     guesses = np.array([[index(task, "fluff"), index(task, "train")]])
     board = jax.tree.map(lambda field: field[0, -1], boards(task, np.array([hidden]), guesses))
     word, _ = player.act((), View(None, None, board, None), KEY)
-    assert word == np.asarray(task.consistent(board.knowledge)).argmax()
+    assert word == np.asarray(task.consistent_words(board.knowledge)).argmax()
 
 
 def test_the_reference_runs_in_the_common_episode_loop(task: Wordle) -> None:
@@ -466,8 +467,9 @@ def test_the_same_game_in_words(task: Wordle) -> None:
 
 
 def test_the_hidden_word_shows_nowhere_before_the_end(task: Wordle) -> None:
-    """Two hidden words that mark the guesses alike look alike:
-    state, observation, info, text and picture.
+    """Two hidden words that mark the guesses alike look alike.
+
+    They are compared in state, observation, info, text and picture.
     """
     rng = np.random.default_rng(6)
     words, first_hidden, second_hidden = (

@@ -1,5 +1,6 @@
-"""The original Wordle's best play: 7,920 guesses for 2,315 hidden words,
-by our rules and with lists of the user's.
+"""The original Wordle's best play: 7,920 guesses for 2,315 hidden words.
+
+It is checked by our rules and with lists of the user's.
 
 The original's lists have no licence that lets us ship them (docs/details/text_games.md). What is
 best was proven by exhaustive search (Bertsimas and Paskov 2022, An exact and interpretable solution
@@ -23,9 +24,11 @@ import pytest
 from rlbench_suite.envs.text.wordle.task import SOLVED, TRIES, encode, feedback
 
 FILES = ("RLSUITE_WORDLE_ANSWERS", "RLSUITE_WORDLE_GUESSES", "RLSUITE_WORDLE_STRATEGY")
-"""Environment variables with the paths of the words that may be hidden, of the others that may be
-guessed, and of a strategy, a line for each hidden word: the guesses, in lower case, up to that
-word. Other text is not read.
+"""Environment variables with the paths of the user's files.
+
+The first has the words that may be hidden, the second the others that may be guessed. The third has
+a strategy, a line for each hidden word: the guesses, in lower case, up to that word. Other text is
+not read.
 """
 
 ANSWERS = ("eight", "fight", "light", "might", "night", "right", "sight", "tight")
@@ -72,8 +75,9 @@ def guesses_needed(
 
 @cache
 def best_games(candidates: frozenset[str]) -> tuple[Game, ...]:
-    """Return the games of a strategy with the fewest guesses,
-    by trying every guess for every set of candidates.
+    """Return the games of a strategy with the fewest guesses.
+
+    Every guess is tried for every set of candidates.
     """
     strategies: list[tuple[Game, ...]] = []
     for guess in (*ANSWERS, *GUESSES_ONLY):
@@ -90,8 +94,9 @@ def best_games(candidates: frozenset[str]) -> tuple[Game, ...]:
 
 
 def test_the_fewest_guesses_of_a_small_list_are_counted() -> None:
-    """By hand: "terms" leaves f, l and n, which take 2,
-    3 and 4 guesses, and the five others 2 each.
+    """The guesses are counted by hand.
+
+    "terms" leaves f, l and n, which take 2, 3 and 4 guesses, and the five others 2 each.
     """
     games = best_games(frozenset(ANSWERS))
     assert (

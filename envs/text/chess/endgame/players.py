@@ -42,7 +42,7 @@ class TablePlayer(eqx.Module):
         state = view.state
         number = self.task._number(state.king, state.piece, state.second, state.foe)
         shift = 64**3 * state.queen if self.task.piece == PAWN else 0
-        best = jnp.asarray(self.task._best)[number + shift].astype(jnp.int32)
+        best = jnp.asarray(self.task._best_moves)[number + shift].astype(jnp.int32)
         return jnp.where(
             best < 0, jnp.argmax(jnp.asarray(view.action_mask)).astype(jnp.int32), best
         ), ()
@@ -97,11 +97,11 @@ class Confiner(eqx.Module):
             for square in pieces
         ]
 
-        def attacked(square: jax.Array) -> jax.Array:
+        def is_attacked(square: jax.Array) -> jax.Array:
             return reduce(or_, ((line == square).any() for line in lines))
 
         steps = [
-            (square, on & ~touch(square, king) & ~attacked(square))
+            (square, on & ~touch(square, king) & ~is_attacked(square))
             for square, on in king_steps(foe)
         ]
         free = sum(safe.astype(jnp.int32) for _, safe in steps)
@@ -113,5 +113,5 @@ class Confiner(eqx.Module):
             - 4 * free
             - jnp.maximum(abs(rank), abs(file))
         )
-        worth = jnp.where(free == 0, jnp.where(attacked(foe), DECISIVE, -DECISIVE), worth)
+        worth = jnp.where(free == 0, jnp.where(is_attacked(foe), DECISIVE, -DECISIVE), worth)
         return jnp.where(lost, -DECISIVE, worth).astype(jnp.int32)

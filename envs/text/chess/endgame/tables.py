@@ -43,8 +43,9 @@ NEAR = np.maximum(abs(_ranks[:, None] - _ranks), abs(_files[:, None] - _files)) 
 """Whether two squares touch or are the same, ``(64, 64)``."""
 _ahead = (RAYS[:, None] >= 0) & (RAYS[:, None] != np.arange(64, dtype=np.int8)[:, None, None])
 REACH = np.cumprod(_ahead, -1).sum(-1).astype(np.int8)
-"""Free squares from a square up to the edge or to a king,
-by direction: ``(64 square, 64 king, 8)``.
+"""Free squares from a square up to the edge or to a king.
+
+Squares, kings and directions index it: ``(64, 64, 8)``.
 """
 
 
@@ -52,14 +53,16 @@ class Tables(NamedTuple):
     """An endgame, every position ``[white king, piece, black king]``, int8 ``(64, 64, 64)``."""
 
     distance: np.ndarray
-    """White to move: moves of the quickest mate;
-    -1 where there is none, or the position is illegal.
+    """White to move: the number of moves to the quickest mate.
+
+    -1 stands where there is none, and where the position is illegal.
     """
     best: np.ndarray
     """White to move: a move that leads to the quickest mate; -1 where ``distance`` is."""
     lost: np.ndarray
-    """Black to move: moves that White needs yet for mate,
-    0 if it is mate; -1 where White cannot force it.
+    """Black to move: the number of moves that White still needs for mate, 0 if it is mate.
+
+    -1 stands where White cannot force it.
     """
     reply: np.ndarray
     """Black to move: the direction of the best reply, or :data:`MATE` or :data:`STALEMATE`.
@@ -70,8 +73,9 @@ class Tables(NamedTuple):
 
 
 def attacked_squares(piece: str) -> np.ndarray:
-    """Return the squares that a piece attacks,
-    bool ``(64 white king, 64 piece, 64)``; Black's king blocks nothing.
+    """Return the squares that a piece attacks, bool ``(64 white king, 64 piece, 64)``.
+
+    Black's king blocks nothing.
     """
     attacked = np.zeros((64, 64, 64), bool)
     kings, squares = np.indices((64, 64)).reshape(2, -1)
@@ -118,7 +122,7 @@ def solve(piece: str) -> Tables:
         moves += 1
         whites, squares, blacks = np.nonzero(promotions == moves)
         predecessors = [
-            *_before_white(piece, *frontier),
+            *_positions_before_white(piece, *frontier),
             (whites, squares, blacks, KING_MOVES + MAX_SLIDE * NORTH),
         ]
         won = np.zeros((64, 64, 64), bool)
@@ -145,11 +149,12 @@ def solve(piece: str) -> Tables:
     return Tables(distance, best, lost, reply)
 
 
-def _before_white(
+def _positions_before_white(
     piece: str, king: np.ndarray, at: np.ndarray, foe: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Return positions before a move of White, legal or not,
-    and the move; from the positions after it.
+    """Return the positions before a move of White, legal or not, and the move.
+
+    The arguments are the positions after it.
     """
     predecessors = []
     for direction in range(DIRECTIONS):

@@ -121,8 +121,9 @@ class State(NamedTuple):
 
 
 def turn_square(square: Any, by: Any) -> Any:
-    """Return a square on a board that is mirrored left to right (bit 0),
-    top to bottom (1), in the diagonal (2).
+    """Return a square on a mirrored board.
+
+    The bits of ``by`` mirror it left to right (bit 0), top to bottom (1) and in the diagonal (2).
     """
     rank, file = square >> 3, square & 7
     rank, file = rank ^ 7 * (by >> 1 & 1), file ^ 7 * (by & 1)
@@ -136,9 +137,7 @@ def colour(square: int) -> int:
 
 
 def king_steps(king: Any) -> list[tuple[Any, Any]]:
-    """Return for each direction the square to which a king steps,
-    and whether it is on the board.
-    """
+    """Return the square of a king's step in each direction, and whether it is on the board."""
     rank, file = king >> 3, king & 7
     steps = [(rank + up, file + right) for up, right in STEPS.tolist()]
     return [(8 * up + right, ((up | right) & ~7) == 0) for up, right in steps]
@@ -185,8 +184,9 @@ class Endgame(Task[Params, State]):
 
     @cached_property
     def _starts(self) -> tuple[np.ndarray, int]:
-        """Return won positions as numbers, one of each set of equal ones,
-        train first, and the count of those.
+        """Return won positions as numbers, train first, and the number of those for training.
+
+        One position stands for each set of equal ones.
         """
         squares = self._squares_of(np.flatnonzero(self._tables[0].distance > 0).astype(np.int32))
         images = [self._number(*self._turn(squares, by)) for by in range(self._images)]
@@ -251,7 +251,7 @@ class Endgame(Task[Params, State]):
         return np.concatenate([tables.reply.ravel() for tables in self._tables])
 
     @cached_property
-    def _best(self) -> np.ndarray:
+    def _best_moves(self) -> np.ndarray:
         """Return White's best moves, likewise."""
         return np.concatenate([tables.best.ravel() for tables in self._tables])
 
@@ -283,8 +283,9 @@ class Endgame(Task[Params, State]):
         )
 
     def move_white(self, state: State, action: jax.Array) -> tuple[jax.Array, ...]:
-        """Return king, piece and second bishop after a move of White,
-        and whether the piece is a queen then.
+        """Return king, piece and second bishop after a move of White.
+
+        The last value says whether the piece is a queen then.
         """
         action = action.astype(jnp.int32)
         rise, right = (jnp.asarray(STEPS[:, axis], jnp.int32) for axis in (0, 1))
@@ -345,9 +346,7 @@ class Endgame(Task[Params, State]):
         return jnp.concatenate([jnp.stack(king), *(moves.ravel() for moves in slides)])
 
     def _reachable(self, piece: Any, king: Any) -> jax.Array:
-        """Return whether a piece that slides reaches the square k + 1 steps away:
-        bool ``(8, 7)``.
-        """
+        """Return whether a sliding piece reaches the square k + 1 steps away: bool ``(8, 7)``."""
         reach = (
             jnp.asarray(self._reach)[64 * piece + king] >> np.arange(0, 24, 3, dtype=np.uint32) & 7
         )
@@ -355,9 +354,7 @@ class Endgame(Task[Params, State]):
 
     @cached_property
     def _reach(self) -> np.ndarray:
-        """Return :data:`.tables.REACH` with the eight directions
-        in three bits each, uint32 ``(4096,)``.
-        """
+        """Return :data:`.tables.REACH`, packed: three bits a direction, uint32 ``(4096,)``."""
         return (
             (REACH.astype(np.uint32) << np.arange(0, 24, 3, dtype=np.uint32))
             .sum(-1)
@@ -539,8 +536,9 @@ class Endgame(Task[Params, State]):
         return divmod((action - KING_MOVES) % (MOVES - KING_MOVES), MAX_SLIDE)
 
     def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the move in UCI notation;
-        a move off the board by its number of squares and direction.
+        """Return the move in UCI notation.
+
+        A move off the board is given by its number of squares and its direction.
         """
         start, target = self._squares(int(action), state)
         if target >= 0:

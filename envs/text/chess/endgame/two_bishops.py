@@ -1,5 +1,4 @@
-"""The table of king and two bishops of opposite colours against king:
-every position, solved backwards.
+"""The table of king and two bishops of opposite colours against king, solved backwards.
 
 Retrograde analysis as in :mod:`.tables`. A position is four squares: white king, bishop on light
 squares, bishop on dark squares, black king; a bishop's square is counted among the 32 of its
@@ -42,8 +41,9 @@ _SHIFTS = 11, 6
 
 @cache
 def solve_bishops() -> Tables:
-    """Return the tables, each ``(64, 32, 32, 64)``;
-    ``best`` counts the dark bishop's moves from ``MOVES`` on.
+    """Return the tables, each ``(64, 32, 32, 64)``.
+
+    In ``best``, the dark bishop's moves are counted from ``MOVES`` on.
     """
     attacks = attacked_squares(BISHOP)
     attacked = attacks[:, LIGHT_SQUARES][:, :, None] | attacks[:, DARK_SQUARES][:, None]
@@ -71,7 +71,7 @@ def solve_bishops() -> Tables:
     while frontier.size:
         moves += 1
         won = np.zeros(placed.size, bool)
-        for before, move in _before_white(frontier):
+        for before, move in _positions_before_white(frontier):
             new = before[to_move[before] & (distance[before] == NO_MATE)]
             won[new] = True
             best[new] = move
@@ -108,7 +108,7 @@ def solve_bishops() -> Tables:
     return Tables(ahead, best.reshape(SHAPE), lost.reshape(SHAPE), reply)
 
 
-def _before_white(after: np.ndarray) -> list[tuple[np.ndarray, int]]:
+def _positions_before_white(after: np.ndarray) -> list[tuple[np.ndarray, int]]:
     """Return numbers of positions before a move of White, legal or not, and the move."""
     king = after >> 16
     predecessors = []

@@ -1,3 +1,4 @@
-"""The apps: each file has the APIs of the compiled office on columns,
-then those of the large office on rows.
+"""The apps, a file each.
+
+A file has the APIs of the compiled office on columns, then those of the large office on rows.
 """

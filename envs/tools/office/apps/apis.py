@@ -28,8 +28,9 @@ COLUMN_API_NUMBERS = {api.name: number for number, api in enumerate(COLUMN_APIS)
 
 
 def part_sizes() -> dict[ActionPart, int]:
-    """Count the choices of each part of an action of the compiled office:
-    the largest of its kinds, and 0 for none.
+    """Return the number of choices of each part of an action of the compiled office.
+
+    It is the size of the part's largest kind of argument, and one more for 0, which means none.
     """
     sizes = {ActionPart.API: len(COLUMN_APIS)}
     for api in COLUMN_APIS:

@@ -1,5 +1,6 @@
-"""The app ``calendar``: events of one hour on four days,
-five in the large office, never two at a time.
+"""The app ``calendar``: events of one hour, never two at a time.
+
+The compiled office has four days, the large one five.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from ..columns import (
     cell,
     events_on,
     events_titled,
-    existing,
     free_row,
     has,
     hours_of,
     put,
-    without_event,
+    remove_event,
+    used_rows,
 )
 from ..rows import World, edit_row
 from . import kinds
@@ -98,7 +99,7 @@ def create(state: State, title: Any, time: Any) -> State:
 @api("calendar.cancel", errors=(Error.NOT_FOUND,), event=kinds.EVENT)
 def cancel(state: State, event: Any) -> State:
     """Delete an event."""
-    return state._replace(world=without_event(state.world, event)).fail_if(_missing(state, event))
+    return state._replace(world=remove_event(state.world, event)).fail_if(_missing(state, event))
 
 
 @api(
@@ -136,7 +137,7 @@ def invite(state: State, event: Any, contact: Any) -> State:
     invited = state.change(guests=put(state.world.guests, event, guests | bit(contact)))
     return invited.fail_if(
         _missing(state, event),
-        (~has(existing(state.world.name), contact), Error.NOT_FOUND),
+        (~has(used_rows(state.world.name), contact), Error.NOT_FOUND),
         (has(guests, contact), Error.ALREADY_SO),
     )
 
@@ -155,7 +156,7 @@ def uninvite(state: State, event: Any, contact: Any) -> State:
 
 
 def _missing(state: State, event: Any) -> tuple[Any, Error]:
-    return ~has(existing(state.world.title), event), Error.NOT_FOUND
+    return ~has(used_rows(state.world.title), event), Error.NOT_FOUND
 
 
 COLUMN_APIS = (list_day, find, get, free_times, create, cancel, move, set_place, invite, uninvite)

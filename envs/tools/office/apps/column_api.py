@@ -1,5 +1,6 @@
-"""APIs of the compiled office: calls, masks,
-documentation and JSON all follow from one declaration.
+"""APIs of the compiled office.
+
+Calls, masks, documentation and JSON all follow from one declaration.
 
 An API is a pure function ``effect(state, **arguments) -> state``. Arguments are whole numbers from
 1 on; each has a :class:`Kind`, which gives the number's meaning and the part of the action that
@@ -50,8 +51,9 @@ class Ending(IntEnum):
 
 
 class Notebook(NamedTuple):
-    """Everything that the player has been shown, as sets;
-    with it, one look tells as much as the whole history.
+    """Everything that the player has been shown, as sets.
+
+    With it, one look tells as much as the whole history.
 
     The sets hold: contacts whose id, directory entry (name and city), relation, phone number is
     known; events whose entry (title, time, place), guest list is known; requests; transfers; times

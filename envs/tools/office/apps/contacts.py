@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import words
-from ..columns import CITIES, NAMES, bit, contacts_named, existing, free_row, has, mask_of, put
+from ..columns import CITIES, NAMES, bit, contacts_named, free_row, has, mask_of, put, used_rows
 from ..rows import World
 from . import kinds
 from .column_api import Error, State, api
@@ -26,7 +26,7 @@ def _show_entries(state: State, contacts: Any) -> State:
 @api("contacts.list", returns=ENTRY_LIST)
 def list_all(state: State) -> State:
     """List all contacts."""
-    everyone = existing(state.world.name)
+    everyone = used_rows(state.world.name)
     return _show_entries(state, everyone).learn(asked_names=EVERY_NAME, asked_cities=EVERY_CITY)
 
 
@@ -111,7 +111,7 @@ def delete(state: State, contact: Any) -> State:
 
 
 def _missing(state: State, contact: Any) -> tuple[Any, Error]:
-    return ~has(existing(state.world.name), contact), Error.NOT_FOUND
+    return ~has(used_rows(state.world.name), contact), Error.NOT_FOUND
 
 
 COLUMN_APIS = (

@@ -1,5 +1,6 @@
-"""Arguments of the compiled office, which are whole numbers from 1 on,
-and the parts of an action that carry them.
+"""Arguments of the compiled office, and the parts of an action that carry them.
+
+The arguments are whole numbers from 1 on.
 """
 
 from __future__ import annotations
@@ -36,9 +37,7 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True)
 class Kind:
-    """Kind of argument: its name, the part of an action
-    that carries it, and what it is in texts.
-    """
+    """Kind of argument: its name, the part of an action that carries it, and its sense in texts."""
 
     name: str
     action_part: ActionPart
@@ -82,8 +81,8 @@ PLACE = _word("place", "place", columns.PLACES)
 REASON = _word(
     "reason", "why the instruction cannot be carried out", [r.name.lower() for r in Reason if r]
 )
-AMOUNT = _number("amount", ActionPart.NUMBER, "whole euros", columns.LARGEST)
-NUMBER = _number("number", ActionPart.NUMBER, "whole number", columns.LARGEST)
+AMOUNT = _number("amount", ActionPart.NUMBER, "whole euros", columns.MAX_AMOUNT)
+NUMBER = _number("number", ActionPart.NUMBER, "whole number", columns.MAX_AMOUNT)
 TIME = _word("time", "day and hour", columns.TIMES, ActionPart.NUMBER)
 PHONE = _word("phone", "phone number", columns.PHONES, ActionPart.NUMBER)
 KINDS = (

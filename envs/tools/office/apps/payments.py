@@ -1,5 +1,6 @@
-"""The app ``payments``: an account with savings,
-transfers, and requests for money, in whole euros.
+"""The app ``payments``: an account with savings, transfers, and requests for money.
+
+All amounts are in whole euros.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from ..columns import (
     Status,
     bit,
     cell,
-    existing,
     free_row,
     has,
     mask_of,
     put,
+    used_rows,
     with_request,
     with_request_paid,
     with_transfer,
@@ -55,7 +56,7 @@ def list_requests(state: State) -> State:
     """List all requests for money, to the user (incoming) and by the user (outgoing)."""
     world = state.world
     people = jnp.bitwise_or.reduce(jnp.stack([bit(contact) for contact in world.request_contact]))
-    requests = existing(world.request_contact)
+    requests = used_rows(world.request_contact)
     return state.show(requests=requests).learn(
         requests=requests, contacts=people, asked_requests=YES
     )
@@ -79,7 +80,7 @@ def send(state: State, contact: Any, amount: Any) -> State:
         transfers=bit(row)
     )
     return sent.fail_if(
-        _stranger(state, contact), (amount > state.world.balance, Error.INSUFFICIENT_FUNDS)
+        _stranger_error(state, contact), (amount > state.world.balance, Error.INSUFFICIENT_FUNDS)
     )
 
 
@@ -91,7 +92,7 @@ def request(state: State, contact: Any, amount: Any) -> State:
     """Ask a contact for money."""
     row = bit(free_row(state.world.request_contact))
     requested = state._replace(world=with_request(state.world, contact, amount))
-    return requested.show(requests=row).learn(requests=row).fail_if(_stranger(state, contact))
+    return requested.show(requests=row).learn(requests=row).fail_if(_stranger_error(state, contact))
 
 
 @api("payments.pay_request",
@@ -108,7 +109,7 @@ def pay_request(state: State, request: Any) -> State:
     )
     short = cell(world.request_amount, request) > world.balance
     return paid.fail_if(
-        *_not_open(state, request, Direction.INCOMING), (short, Error.INSUFFICIENT_FUNDS)
+        *_not_open_errors(state, request, Direction.INCOMING), (short, Error.INSUFFICIENT_FUNDS)
     )
 
 
@@ -122,7 +123,7 @@ def decline_request(state: State, request: Any) -> State:
     declined = state.change(
         request_status=put(state.world.request_status, request, Status.DECLINED)
     )
-    return declined.fail_if(*_not_open(state, request, Direction.INCOMING))
+    return declined.fail_if(*_not_open_errors(state, request, Direction.INCOMING))
 
 
 @api(
@@ -135,7 +136,7 @@ def withdraw_request(state: State, request: Any) -> State:
     withdrawn = state.change(
         request_status=put(state.world.request_status, request, Status.WITHDRAWN)
     )
-    return withdrawn.fail_if(*_not_open(state, request, Direction.OUTGOING))
+    return withdrawn.fail_if(*_not_open_errors(state, request, Direction.OUTGOING))
 
 
 @api("payments.save", errors=(Error.INSUFFICIENT_FUNDS,), amount=kinds.AMOUNT)
@@ -154,14 +155,16 @@ def use_savings(state: State, amount: Any) -> State:
     return withdrawn.fail_if((amount > world.savings, Error.INSUFFICIENT_FUNDS))
 
 
-def _stranger(state: State, contact: Any) -> tuple[Any, Error]:
-    return ~has(existing(state.world.name), contact), Error.NOT_FOUND
+def _stranger_error(state: State, contact: Any) -> tuple[Any, Error]:
+    return ~has(used_rows(state.world.name), contact), Error.NOT_FOUND
 
 
-def _not_open(state: State, request: Any, direction: Direction) -> tuple[tuple[Any, Error], ...]:
+def _not_open_errors(
+    state: State, request: Any, direction: Direction
+) -> tuple[tuple[Any, Error], ...]:
     world = state.world
     return (
-        (~has(existing(world.request_contact), request), Error.NOT_FOUND),
+        (~has(used_rows(world.request_contact), request), Error.NOT_FOUND),
         (cell(world.request_direction, request) != direction, Error.WRONG_DIRECTION),
         (cell(world.request_status, request) != Status.OPEN, Error.NOT_OPEN),
     )

@@ -1,5 +1,6 @@
-"""APIs of the large office: functions from the world
-and the arguments to the next world and the rows to show.
+"""APIs of the large office.
+
+Each is a function from the world and the arguments to the next world and the rows to show.
 
 An API is declared by a decorator or made by one of the functions below; its name, its arguments and
 its one sentence are its documentation and its JSON schema. A call that fails changes nothing.
@@ -13,7 +14,7 @@ from typing import Any
 
 from ...shared.tool import Argument, Tool
 from ..rows import NOUNS, Row, World, drop_row, edit_row, free_id, put_row
-from ..words import LARGEST, ROWS
+from ..words import MAX_NUMBER, MAX_ROW_ID
 
 Rows = Sequence[Row]
 Effect = Callable[..., tuple[World, Rows]]
@@ -50,17 +51,18 @@ def one_of(meaning: str, words: Sequence[str]) -> Argument:
 
 def row_id(table: str) -> Argument:
     """Return an argument that is the id of a row."""
-    return Argument(f"id of a {NOUNS[table]}", low=1, high=ROWS)
+    return Argument(f"id of a {NOUNS[table]}", low=1, high=MAX_ROW_ID)
 
 
-def whole_number(meaning: str, low: int = 1, high: int = LARGEST) -> Argument:
+def whole_number(meaning: str, low: int = 1, high: int = MAX_NUMBER) -> Argument:
     """Return an argument that is a whole number."""
     return Argument(meaning, low=low, high=high)
 
 
 def reads(**kinds: Argument) -> Callable[[Callable[..., Rows]], Api]:
-    """Declare a function from the world and arguments to rows as an API;
-    its docstring is the sentence.
+    """Declare a function from the world and arguments to rows as an API.
+
+    The function's docstring is the API's one sentence.
     """
 
     def declare(read: Callable[..., Rows]) -> Api:
@@ -73,8 +75,9 @@ def reads(**kinds: Argument) -> Callable[[Callable[..., Rows]], Api]:
 
 
 def writes(**kinds: Argument) -> Callable[[Callable[..., World]], Api]:
-    """Declare a function from the world and arguments
-    to the next world as an API; the caller sees nothing.
+    """Declare a function from the world and arguments to the next world as an API.
+
+    The caller sees nothing.
     """
 
     def declare(write: Callable[..., World]) -> Api:
@@ -141,8 +144,9 @@ def lister(
     /,
     **kinds: Argument,
 ) -> Api:
-    """Make an API that lists the rows whose columns equal the arguments,
-    and for which ``keep`` is true.
+    """Make an API that lists the rows whose columns equal the arguments.
+
+    Only rows for which ``keep`` is true are listed.
     """
 
     def effect(world: World, **arguments: Any) -> tuple[World, Rows]:

@@ -1,3 +1,4 @@
-"""Templates of instructions: a file a tier for the compiled office,
-a file an app for the large one.
+"""Templates of instructions.
+
+The compiled office has a file for each tier, the large one a file for each app.
 """

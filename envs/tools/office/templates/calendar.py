@@ -166,8 +166,9 @@ def _schedule(a: Ask) -> Plan:
     reasons=(*UNCLEAR, "no_free_time"), test=True,
 )  # fmt: skip
 def schedule(s: Scene) -> Tables:
-    """There is one more event at the last hour of the day that was free,
-    with the contact as its guest.
+    """There is one more event, with the contact as its guest.
+
+    It is at the last hour of the day that was free.
     """
     who = s.namesake()
     title = s.unused(words.EVENTS, "events", "title")

@@ -1,5 +1,6 @@
-"""Templates of the compiled office: how to plant an instance,
-what must be true at the end, and how to get there.
+"""Templates of the compiled office.
+
+Each says how to plant an instance, what must be true at the end, and how to get there.
 
 A :class:`Template` holds all three. The judge and the oracle share no state beyond the instruction:
 the judge compares the real worlds before and after, the oracle plans from what the APIs have shown.
@@ -28,7 +29,7 @@ from ..columns import (
     cell,
     contacts_named,
     flags_of,
-    lowest,
+    lowest_row,
     put,
     rows,
     size,
@@ -36,8 +37,9 @@ from ..columns import (
 
 
 class Ask(NamedTuple):
-    """An instruction: its template and the values of its gaps;
-    0 for gaps that it does not have. int32 scalars.
+    """An instruction: its template and the values of its gaps, int32 scalars.
+
+    Gaps that it does not have are 0.
     """
 
     template: Int
@@ -165,8 +167,9 @@ class Template:
 
 
 def choose(number: Any, options: Sequence[Any], base: Any) -> Any:
-    """Return ``options[number]``, leaf by leaf;
-    leaves that an option shares with ``base`` cost nothing.
+    """Return ``options[number]``, leaf by leaf.
+
+    Leaves that an option shares with ``base`` cost nothing.
     """
     treedef: Any = jax.tree.structure(base)
     leaves = jax.tree.leaves(base)
@@ -230,7 +233,7 @@ def sight_of(state: State, ask: Ask) -> Sight:
     return Sight(ask, visible_world, notebook, state.result, state.api, state.error, busy)
 
 
-def succeeded(see: Sight, api: Api) -> jax.Array:
+def has_succeeded(see: Sight, api: Api) -> jax.Array:
     """Say whether the last call was of that API, and went through."""
     return (see.api == COLUMN_API_NUMBERS[api.name]) & (see.error == Error.NONE)
 
@@ -244,16 +247,18 @@ def refuse(reason: Any) -> jax.Array:
 
 
 def person(world: World, ask: Ask) -> jax.Array:
-    """Return the contact of that name (and city),
-    or 0 if none or several fit; for real worlds and partial views.
+    """Return the contact of that name (and city), or 0 if none or several fit.
+
+    Real worlds and partial views have the same form.
     """
     namesakes = contacts_named(world, ask.name, ask.city)
-    return jnp.where(size(namesakes) == 1, lowest(namesakes), 0)
+    return jnp.where(size(namesakes) == 1, lowest_row(namesakes), 0)
 
 
 def by_name(scene: Scene, reason: Any) -> Scene:
-    """Name the first of the cast by first name in the instruction,
-    unique unless ``reason`` says otherwise.
+    """Name the first of the cast by first name in the instruction.
+
+    The name is unique unless ``reason`` says otherwise.
     """
     world = scene.world
     cast = scene.cast
@@ -287,7 +292,7 @@ def by_name_and_city(scene: Scene, reason: Any) -> Scene:
 def find_person(see: Sight) -> tuple[jax.Array, Plan]:
     """Find the meant contact; also return the steps by which a plan finds it, or refuses."""
     namesakes = contacts_named(see.world, see.ask.name, see.ask.city)
-    return lowest(namesakes), (
+    return lowest_row(namesakes), (
         (
             see.notebook.asked_names & bit(see.ask.name) == 0,
             call(contacts.search_by_name, name=see.ask.name),

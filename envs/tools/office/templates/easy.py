@@ -17,13 +17,13 @@ from ..columns import (
     bit,
     cell,
     put,
+    remove_event,
     rows,
     with_request,
     with_request_paid,
     with_transfer,
-    without_event,
 )
-from .column_template import Ask, Plan, Scene, Sight, Template, call, refuse, succeeded
+from .column_template import Ask, Plan, Scene, Sight, Template, call, has_succeeded, refuse
 
 SENDS = frozenset({"transfer_contact", "transfer_amount", "transfer_direction", "balance"})
 ASKS = frozenset({"request_contact", "request_amount", "request_direction", "request_status"})
@@ -51,7 +51,7 @@ def plant_payment(scene: Scene, reason: Any) -> Scene:
     return plant_amount(scene, reason).say(contact=scene.cast.contacts[0])
 
 
-def payment_made(start: World, ask: Ask, end: World) -> World:
+def make_payment(start: World, ask: Ask, end: World) -> World:
     """Return the world with one more transfer."""
     return with_transfer(start, ask.contact, ask.number)
 
@@ -59,7 +59,7 @@ def payment_made(start: World, ask: Ask, end: World) -> World:
 def plan_payment(see: Sight) -> Plan:
     """Look at the limit and the balance, then send."""
     return (
-        (succeeded(see, payments.send), call(finish)),
+        (has_succeeded(see, payments.send), call(finish)),
         (see.ask.number > see.ask.limit, refuse(Reason.OVER_LIMIT)),
         (see.notebook.accounts == 0, call(payments.balance)),
         (see.ask.number > see.world.balance, refuse(Reason.INSUFFICIENT_FUNDS)),
@@ -75,15 +75,15 @@ def plant_event(scene: Scene, reason: Any) -> Scene:
     return scene.say(event=scene.cast.events[0])
 
 
-def event_cancelled(start: World, ask: Ask, end: World) -> World:
+def cancel_event(start: World, ask: Ask, end: World) -> World:
     """Return the world with one event fewer."""
-    return without_event(start, ask.event)
+    return remove_event(start, ask.event)
 
 
 def plan_cancel(see: Sight) -> Plan:
     """Cancel it."""
     return (
-        (succeeded(see, calendar.cancel), call(finish)),
+        (has_succeeded(see, calendar.cancel), call(finish)),
         (True, call(calendar.cancel, event=see.ask.event)),
     )
 
@@ -96,7 +96,7 @@ def plant_invitation(scene: Scene, reason: Any) -> Scene:
     return scene.set(guests=guests).say(event=cast.events[0], contact=cast.contacts[0])
 
 
-def contact_invited(start: World, ask: Ask, end: World) -> World:
+def invite_contact(start: World, ask: Ask, end: World) -> World:
     """Return the world with one more guest."""
     return start._replace(
         guests=put(start.guests, ask.event, cell(start.guests, ask.event) | bit(ask.contact))
@@ -106,7 +106,7 @@ def contact_invited(start: World, ask: Ask, end: World) -> World:
 def plan_invitation(see: Sight) -> Plan:
     """Invite."""
     return (
-        (succeeded(see, calendar.invite), call(finish)),
+        (has_succeeded(see, calendar.invite), call(finish)),
         (True, call(calendar.invite, event=see.ask.event, contact=see.ask.contact)),
     )
 
@@ -119,7 +119,7 @@ def plant_move(scene: Scene, reason: Any) -> Scene:
     return scene.say(event=cast.events[0], number=time)
 
 
-def event_moved(start: World, ask: Ask, end: World) -> World:
+def move_event(start: World, ask: Ask, end: World) -> World:
     """Return the world with the event at another time."""
     return start._replace(time=put(start.time, ask.event, ask.number))
 
@@ -127,7 +127,7 @@ def event_moved(start: World, ask: Ask, end: World) -> World:
 def plan_move(see: Sight) -> Plan:
     """Try; the calendar says if the time is taken."""
     return (
-        (succeeded(see, calendar.move), call(finish)),
+        (has_succeeded(see, calendar.move), call(finish)),
         (see.error == Error.TIME_TAKEN, refuse(Reason.NO_FREE_TIME)),
         (True, call(calendar.move, event=see.ask.event, time=see.ask.number)),
     )
@@ -141,7 +141,7 @@ def plant_phone(scene: Scene, reason: Any) -> Scene:
     return scene.say(contact=scene.cast.contacts[0], number=scene.cast.new_phone)
 
 
-def phone_set(start: World, ask: Ask, end: World) -> World:
+def change_phone(start: World, ask: Ask, end: World) -> World:
     """Return the world with another number."""
     return start._replace(phone=put(start.phone, ask.contact, ask.number))
 
@@ -149,7 +149,7 @@ def phone_set(start: World, ask: Ask, end: World) -> World:
 def plan_phone(see: Sight) -> Plan:
     """Change it."""
     return (
-        (succeeded(see, contacts.set_phone), call(finish)),
+        (has_succeeded(see, contacts.set_phone), call(finish)),
         (True, call(contacts.set_phone, contact=see.ask.contact, phone=see.ask.number)),
     )
 
@@ -162,7 +162,7 @@ def plant_asking(scene: Scene, reason: Any) -> Scene:
     return scene.say(contact=scene.cast.contacts[0], number=scene.cast.roll(0, 1, 31))
 
 
-def money_asked(start: World, ask: Ask, end: World) -> World:
+def ask_for_money(start: World, ask: Ask, end: World) -> World:
     """Return the world with one more request."""
     return with_request(start, ask.contact, ask.number)
 
@@ -170,14 +170,15 @@ def money_asked(start: World, ask: Ask, end: World) -> World:
 def plan_asking(see: Sight) -> Plan:
     """Ask."""
     return (
-        (succeeded(see, payments.request), call(finish)),
+        (has_succeeded(see, payments.request), call(finish)),
         (True, call(payments.request, contact=see.ask.contact, amount=see.ask.number)),
     )
 
 
 def plant_request(scene: Scene, reason: Any) -> Scene:
-    """Plant an open incoming request, within the limit,
-    that the account covers unless ``reason`` says otherwise.
+    """Plant an open incoming request within the limit.
+
+    The account covers it unless ``reason`` says otherwise.
     """
     cast = scene.cast
     world = scene.world
@@ -190,7 +191,7 @@ def plant_request(scene: Scene, reason: Any) -> Scene:
     )
 
 
-def request_declined(start: World, ask: Ask, end: World) -> World:
+def decline_request(start: World, ask: Ask, end: World) -> World:
     """Return the world with the request declined."""
     return start._replace(request_status=put(start.request_status, ask.request, Status.DECLINED))
 
@@ -198,12 +199,12 @@ def request_declined(start: World, ask: Ask, end: World) -> World:
 def plan_decline(see: Sight) -> Plan:
     """Decline."""
     return (
-        (succeeded(see, payments.decline_request), call(finish)),
+        (has_succeeded(see, payments.decline_request), call(finish)),
         (True, call(payments.decline_request, request=see.ask.request)),
     )
 
 
-def request_paid(start: World, ask: Ask, end: World) -> World:
+def pay_request(start: World, ask: Ask, end: World) -> World:
     """Return the world with the request paid and the money sent."""
     return with_request_paid(start, ask.request)
 
@@ -211,7 +212,7 @@ def request_paid(start: World, ask: Ask, end: World) -> World:
 def plan_paying(see: Sight) -> Plan:
     """Compare the request with the balance, then pay."""
     return (
-        (succeeded(see, payments.pay_request), call(finish)),
+        (has_succeeded(see, payments.pay_request), call(finish)),
         (see.notebook.asked_requests == 0, call(payments.list_requests)),
         (see.notebook.accounts == 0, call(payments.balance)),
         (
@@ -234,7 +235,7 @@ TEMPLATES = (
         touches=SENDS,
         reasons=(Reason.INSUFFICIENT_FUNDS, Reason.OVER_LIMIT),
         plant=plant_payment,
-        outcome=payment_made,
+        outcome=make_payment,
         plan=plan_payment,
     ),
     Template(
@@ -247,7 +248,7 @@ TEMPLATES = (
         ),
         touches=EVENT,
         plant=plant_event,
-        outcome=event_cancelled,
+        outcome=cancel_event,
         plan=plan_cancel,
     ),
     Template(
@@ -260,7 +261,7 @@ TEMPLATES = (
         ),
         touches=frozenset({"guests"}),
         plant=plant_invitation,
-        outcome=contact_invited,
+        outcome=invite_contact,
         plan=plan_invitation,
     ),
     Template(
@@ -274,7 +275,7 @@ TEMPLATES = (
         touches=frozenset({"time"}),
         reasons=(Reason.NO_FREE_TIME,),
         plant=plant_move,
-        outcome=event_moved,
+        outcome=move_event,
         plan=plan_move,
     ),
     Template(
@@ -287,7 +288,7 @@ TEMPLATES = (
         ),
         touches=frozenset({"phone"}),
         plant=plant_phone,
-        outcome=phone_set,
+        outcome=change_phone,
         plan=plan_phone,
     ),
     Template(
@@ -300,7 +301,7 @@ TEMPLATES = (
         ),
         touches=ASKS,
         plant=plant_asking,
-        outcome=money_asked,
+        outcome=ask_for_money,
         plan=plan_asking,
     ),
     Template(
@@ -313,7 +314,7 @@ TEMPLATES = (
         ),
         touches=frozenset({"request_status"}),
         plant=plant_request,
-        outcome=request_declined,
+        outcome=decline_request,
         plan=plan_decline,
     ),
     Template(
@@ -327,7 +328,7 @@ TEMPLATES = (
         touches=SENDS | {"request_status"},
         reasons=(Reason.INSUFFICIENT_FUNDS,),
         plant=plant_request,
-        outcome=request_paid,
+        outcome=pay_request,
         plan=plan_paying,
     ),
 )

@@ -24,16 +24,16 @@ from ..columns import (
     free_row,
     has,
     hours_of,
-    lowest,
+    lowest_row,
     mask_of,
     put,
+    remove_event,
     requests_with,
     size,
     total,
     with_request,
     with_request_paid,
     with_transfer,
-    without_event,
 )
 from .column_template import (
     Ask,
@@ -44,12 +44,12 @@ from .column_template import (
     by_name_and_city,
     call,
     find_person,
+    has_succeeded,
     person,
     refuse,
-    succeeded,
 )
 from .easy import ASKS, EVENT, SENDS, plant_amount
-from .medium import UNCLEAR, find_event, name_event, nothing_changed
+from .medium import UNCLEAR, change_nothing, find_event, name_event
 
 
 def set_guests(scene: Scene, event: Any, guests: Any) -> Scene:
@@ -75,9 +75,9 @@ def plant_city(scene: Scene, reason: Any) -> Scene:
     return name_event(uninvited, reason).say(city=cell(world.city, hero))
 
 
-def city_invited(start: World, ask: Ask, end: World) -> World:
+def invite_city(start: World, ask: Ask, end: World) -> World:
     """Return the world with everyone of the city invited."""
-    row = lowest(events_titled(start, ask.title))
+    row = lowest_row(events_titled(start, ask.title))
     return start._replace(
         guests=put(start.guests, row, cell(start.guests, row) | dwellers(start, ask.city))
     )
@@ -94,7 +94,7 @@ def plan_city(see: Sight) -> Plan:
             see.notebook.asked_cities & bit(see.ask.city) == 0,
             call(contacts.search_by_city, city=see.ask.city),
         ),
-        (missing != 0, call(calendar.invite, event=row, contact=lowest(missing))),
+        (missing != 0, call(calendar.invite, event=row, contact=lowest_row(missing))),
         (True, call(finish)),
     )
 
@@ -111,13 +111,13 @@ def plant_bill(scene: Scene, reason: Any) -> Scene:
     return planted.say(number=cast.roll(1, 1, 7) * (count + 1))
 
 
-def bill_split(start: World, ask: Ask, end: World) -> World:
+def split_bill(start: World, ask: Ask, end: World) -> World:
     """Return the world with a request of an equal share to each guest."""
-    guests = cell(start.guests, lowest(events_titled(start, ask.title)))
+    guests = cell(start.guests, lowest_row(events_titled(start, ask.title)))
     share = ask.number // (size(guests) + 1)
     world = start
     for _ in range(3):
-        requested = with_request(world, lowest(guests), share)
+        requested = with_request(world, lowest_row(guests), share)
         columns = {
             c: jnp.where(guests != 0, getattr(requested, c), getattr(world, c))
             for c in sorted(ASKS)
@@ -139,7 +139,7 @@ def plan_bill(see: Sight) -> Plan:
     return (
         *search,
         (~has(see.notebook.guests, row), call(calendar.get, event=row)),
-        (pending != 0, call(payments.request, contact=lowest(pending), amount=share)),
+        (pending != 0, call(payments.request, contact=lowest_row(pending), amount=share)),
         (True, call(finish)),
     )
 
@@ -160,12 +160,12 @@ def later_event(world: World, title: Any) -> Any:
     """Return the last event of a title."""
     flags = flags_of(events_titled(world, title), world.title.shape[-1])
     last = jnp.where(flags, world.time, 0).max()
-    return lowest(mask_of(flags & (world.time == last)))
+    return lowest_row(mask_of(flags & (world.time == last)))
 
 
-def duplicate_cancelled(start: World, ask: Ask, end: World) -> World:
+def cancel_duplicate(start: World, ask: Ask, end: World) -> World:
     """Return the world without the later event."""
-    return without_event(start, later_event(start, ask.title))
+    return remove_event(start, later_event(start, ask.title))
 
 
 def plan_duplicate(see: Sight) -> Plan:
@@ -187,8 +187,9 @@ def plan_duplicate(see: Sight) -> Plan:
 
 
 def plant_debts(scene: Scene, reason: Any) -> Scene:
-    """Plant two open requests of a contact; as distractors,
-    one to them and one of theirs that was declined.
+    """Plant two open requests of a contact.
+
+    The distractors are a request to the contact, and one of the contact's that was declined.
     """
     cast = scene.cast
     hero = scene.cast.contacts[0]
@@ -212,10 +213,12 @@ def plant_debts(scene: Scene, reason: Any) -> Scene:
     return planted.set(balance=short)
 
 
-def debts_paid(start: World, ask: Ask, end: World) -> World:
+def pay_debts(start: World, ask: Ask, end: World) -> World:
     """Return the world with both requests paid."""
     debts = requests_with(start, person(start, ask), Direction.INCOMING)
-    return with_request_paid(with_request_paid(start, lowest(debts)), lowest(debts & (debts - 1)))
+    return with_request_paid(
+        with_request_paid(start, lowest_row(debts)), lowest_row(debts & (debts - 1))
+    )
 
 
 def plan_debts(see: Sight) -> Plan:
@@ -231,7 +234,7 @@ def plan_debts(see: Sight) -> Plan:
         (amounts.max() > see.ask.limit, refuse(Reason.OVER_LIMIT)),
         (see.notebook.accounts == 0, call(payments.balance)),
         (amounts.sum() > see.world.balance, refuse(Reason.INSUFFICIENT_FUNDS)),
-        (debts != 0, call(payments.pay_request, request=lowest(debts))),
+        (debts != 0, call(payments.pay_request, request=lowest_row(debts))),
         (True, call(finish)),
     )
 
@@ -251,9 +254,10 @@ def plant_top_up(scene: Scene, reason: Any) -> Scene:
     )
 
 
-def topped_up_and_paid(start: World, ask: Ask, end: World) -> World:
-    """Return the world with the account empty,
-    the rest taken from savings, and the money with the contact.
+def top_up_and_pay(start: World, ask: Ask, end: World) -> World:
+    """Return the world with the account empty and the money with the contact.
+
+    Savings pay what the account lacks.
     """
     gap = ask.number - start.balance
     filled = start._replace(balance=start.balance + gap, savings=start.savings - gap)
@@ -265,7 +269,7 @@ def plan_top_up(see: Sight) -> Plan:
     who, search = find_person(see)
     gap = see.ask.number - see.world.balance
     return (
-        (succeeded(see, payments.send), call(finish)),
+        (has_succeeded(see, payments.send), call(finish)),
         (see.ask.number > see.ask.limit, refuse(Reason.OVER_LIMIT)),
         *search,
         (see.notebook.accounts == 0, call(payments.balance)),
@@ -289,14 +293,15 @@ def plant_meeting(scene: Scene, reason: Any) -> Scene:
     return by_name_and_city(scene, reason).set(time=times).say(title=cast.new_title, day=day)
 
 
-def meeting_made(start: World, ask: Ask, end: World) -> World:
-    """Return the world with a new event with one guest;
-    the instruction leaves open at which free hour of the day.
+def add_meeting(start: World, ask: Ask, end: World) -> World:
+    """Return the world with a new event with one guest.
+
+    The instruction leaves open at which free hour of the day.
     """
     row = free_row(start.title)
     free = hours_of(ask.day) & ~busy_times(start)
     reached_time = cell(end.time, row)
-    time = jnp.where(has(free, reached_time), reached_time, lowest(free))
+    time = jnp.where(has(free, reached_time), reached_time, lowest_row(free))
     return start._replace(
         title=put(start.title, row, ask.title),
         time=put(start.time, row, time),
@@ -307,10 +312,10 @@ def meeting_made(start: World, ask: Ask, end: World) -> World:
 def plan_meeting(see: Sight) -> Plan:
     """Find the contact and a free hour, create, invite."""
     who, search = find_person(see)
-    row = lowest(events_titled(see.world, see.ask.title))
+    row = lowest_row(events_titled(see.world, see.ask.title))
     time = first_free_hour(see.busy_times, see.ask.day)
     return (
-        (succeeded(see, calendar.invite), call(finish)),
+        (has_succeeded(see, calendar.invite), call(finish)),
         (row > 0, call(calendar.invite, event=row, contact=who)),
         *search,
         (
@@ -344,7 +349,7 @@ def surplus_events(world: World, ask: Ask) -> Any:
     return events_on(world, ask.day) & ~events_titled(world, ask.title)
 
 
-def day_cleared(start: World, ask: Ask, end: World) -> World:
+def clear_day(start: World, ask: Ask, end: World) -> World:
     """Return the world without the surplus events."""
     is_surplus = flags_of(surplus_events(start, ask), start.title.shape[-1])
     # A set's own order changes from process to process.
@@ -365,7 +370,7 @@ def plan_clearing(see: Sight) -> Plan:
             hours_of(see.ask.day) & ~see.notebook.times != 0,
             call(calendar.list_day, day=see.ask.day),
         ),
-        (surplus != 0, call(calendar.cancel, event=lowest(surplus))),
+        (surplus != 0, call(calendar.cancel, event=lowest_row(surplus))),
         (True, call(finish)),
     )
 
@@ -392,7 +397,7 @@ def plant_return(scene: Scene, reason: Any) -> Scene:
     ).say(number=0)
 
 
-def received_from(world: World, contact: Any) -> Any:
+def euros_received_from(world: World, contact: Any) -> Any:
     """Return the euros that a contact sent."""
     is_received = (
         (world.transfer_contact == contact)
@@ -402,18 +407,18 @@ def received_from(world: World, contact: Any) -> Any:
     return total(world.transfer_amount, mask_of(is_received))
 
 
-def money_returned(start: World, ask: Ask, end: World) -> World:
+def return_money(start: World, ask: Ask, end: World) -> World:
     """Return the world with the same amount sent back."""
     who = person(start, ask)
-    return with_transfer(start, who, received_from(start, who))
+    return with_transfer(start, who, euros_received_from(start, who))
 
 
 def plan_return(see: Sight) -> Plan:
     """Find the contact and the transfer, look at the balance, send."""
     who, search = find_person(see)
-    amount = received_from(see.world, who)
+    amount = euros_received_from(see.world, who)
     return (
-        (succeeded(see, payments.send), call(finish)),
+        (has_succeeded(see, payments.send), call(finish)),
         *search,
         (~has(see.notebook.asked_transfers, who), call(payments.list_transfers, contact=who)),
         (amount > see.ask.limit, refuse(Reason.OVER_LIMIT)),
@@ -437,7 +442,7 @@ def plant_absence(scene: Scene, reason: Any) -> Scene:
     return planted.set_time(cast.events[1], same_day_time).say(day=day_of(time))
 
 
-def guest_removed(start: World, ask: Ask, end: World) -> World:
+def remove_guest(start: World, ask: Ask, end: World) -> World:
     """Return the world with the guest off every guest list of the day."""
     that_day = flags_of(events_on(start, ask.day), start.title.shape[-1])
     return start._replace(
@@ -457,8 +462,8 @@ def plan_absence(see: Sight) -> Plan:
             hours_of(see.ask.day) & ~see.notebook.times != 0,
             call(calendar.list_day, day=see.ask.day),
         ),
-        (unread != 0, call(calendar.get, event=lowest(unread))),
-        (guest_of != 0, call(calendar.uninvite, event=lowest(guest_of), contact=who)),
+        (unread != 0, call(calendar.get, event=lowest_row(unread))),
+        (guest_of != 0, call(calendar.uninvite, event=lowest_row(guest_of), contact=who)),
         (True, call(finish)),
     )
 
@@ -479,14 +484,14 @@ def plant_claims(scene: Scene, reason: Any) -> Scene:
     return planted.set_request(cast.requests[3], hero, cast.roll(3, 1, 15), Direction.INCOMING)
 
 
-def owed_by(world: World, contact: Any) -> Any:
+def euros_owed_by(world: World, contact: Any) -> Any:
     """Return the euros that a contact was asked for and has not paid."""
     return total(world.request_amount, requests_with(world, contact, Direction.OUTGOING))
 
 
 def claims_of(start: World, ask: Ask) -> Any:
     """Return the contact's debt, the number of the answer."""
-    return owed_by(start, person(start, ask))
+    return euros_owed_by(start, person(start, ask))
 
 
 def plan_claims(see: Sight) -> Plan:
@@ -495,7 +500,7 @@ def plan_claims(see: Sight) -> Plan:
     return (
         *search,
         (see.notebook.asked_requests == 0, call(payments.list_requests)),
-        (True, call(answer, number=owed_by(see.world, who))),
+        (True, call(answer, number=euros_owed_by(see.world, who))),
     )
 
 
@@ -511,7 +516,7 @@ TEMPLATES = (
         touches=frozenset({"guests"}),
         reasons=(Reason.NO_SUCH_EVENT,),
         plant=plant_city,
-        outcome=city_invited,
+        outcome=invite_city,
         plan=plan_city,
     ),
     Template(
@@ -537,7 +542,7 @@ TEMPLATES = (
         touches=ASKS,
         reasons=(Reason.NO_SUCH_EVENT,),
         plant=plant_bill,
-        outcome=bill_split,
+        outcome=split_bill,
         plan=plan_bill,
     ),
     Template(
@@ -550,7 +555,7 @@ TEMPLATES = (
         ),
         touches=EVENT,
         plant=plant_duplicate,
-        outcome=duplicate_cancelled,
+        outcome=cancel_duplicate,
         plan=plan_duplicate,
     ),
     Template(
@@ -567,7 +572,7 @@ TEMPLATES = (
         touches=SENDS | {"request_status"},
         reasons=(Reason.INSUFFICIENT_FUNDS, Reason.OVER_LIMIT, *UNCLEAR),
         plant=plant_debts,
-        outcome=debts_paid,
+        outcome=pay_debts,
         plan=plan_debts,
     ),
     Template(
@@ -587,7 +592,7 @@ TEMPLATES = (
         touches=SENDS | {"savings"},
         reasons=(Reason.INSUFFICIENT_FUNDS, Reason.OVER_LIMIT, *UNCLEAR),
         plant=plant_top_up,
-        outcome=topped_up_and_paid,
+        outcome=top_up_and_pay,
         plan=plan_top_up,
     ),
     Template(
@@ -604,7 +609,7 @@ TEMPLATES = (
         touches=frozenset({"title", "time", "guests"}),
         reasons=(*UNCLEAR, Reason.NO_FREE_TIME),
         plant=plant_meeting,
-        outcome=meeting_made,
+        outcome=add_meeting,
         plan=plan_meeting,
     ),
     Template(
@@ -619,7 +624,7 @@ TEMPLATES = (
         ),
         touches=EVENT,
         plant=plant_clearing,
-        outcome=day_cleared,
+        outcome=clear_day,
         plan=plan_clearing,
     ),
     Template(
@@ -636,7 +641,7 @@ TEMPLATES = (
         touches=SENDS,
         reasons=(Reason.INSUFFICIENT_FUNDS, Reason.OVER_LIMIT, *UNCLEAR),
         plant=plant_return,
-        outcome=money_returned,
+        outcome=return_money,
         plan=plan_return,
     ),
     Template(
@@ -650,7 +655,7 @@ TEMPLATES = (
         touches=frozenset({"guests"}),
         reasons=UNCLEAR,
         plant=plant_absence,
-        outcome=guest_removed,
+        outcome=remove_guest,
         plan=plan_absence,
     ),
     Template(
@@ -667,7 +672,7 @@ TEMPLATES = (
         touches=frozenset(),
         reasons=UNCLEAR,
         plant=plant_claims,
-        outcome=nothing_changed,
+        outcome=change_nothing,
         plan=plan_claims,
         answer=claims_of,
     ),

@@ -71,10 +71,10 @@ def move_mail(s: Scene) -> Tables:
     return goal
 
 
-def _mail(s: Scene, gap: str = "subject", **columns: object) -> int:
+def _mail(s: Scene, **columns: object) -> int:
     """Name a mail by its subject."""
     mail = s.row("mails", **columns)
-    s.say(**{gap: s.world["mails"][mail]["subject"]})
+    s.say(subject=s.world["mails"][mail]["subject"])
     return mail
 
 
@@ -281,8 +281,9 @@ def _archive_read(a: Ask) -> Plan:
     "File read mails from {name} {last}: out of the inbox, into {folder}.", reasons=UNCLEAR,
 )  # fmt: skip
 def archive_read(s: Scene) -> Tables:
-    """The read mails from the contact that were in the inbox lie
-    in the folder; no other mail is moved.
+    """The read mails from the contact that were in the inbox lie in the folder.
+
+    No other mail is moved.
     """
     who = s.namesake()
     folder = s.another_word(words.MAIL_FOLDERS, "inbox")

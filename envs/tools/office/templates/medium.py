@@ -21,7 +21,7 @@ from ..columns import (
     events_titled,
     first_free_hour,
     hours_of,
-    lowest,
+    lowest_row,
     mask_of,
     put,
     requests_with,
@@ -39,9 +39,9 @@ from .column_template import (
     by_name,
     call,
     find_person,
+    has_succeeded,
     person,
     refuse,
-    succeeded,
 )
 from .easy import SENDS, plant_amount
 
@@ -57,7 +57,7 @@ def plant_payment(scene: Scene, reason: Any) -> Scene:
     return plant_amount(by_name(scene, reason), reason)
 
 
-def payment_made(start: World, ask: Ask, end: World) -> World:
+def make_payment(start: World, ask: Ask, end: World) -> World:
     """Return the world with one more transfer."""
     return with_transfer(start, person(start, ask), ask.number)
 
@@ -66,7 +66,7 @@ def plan_payment(see: Sight) -> Plan:
     """Find the contact, look at the balance, send."""
     who, search = find_person(see)
     return (
-        (succeeded(see, payments.send), call(finish)),
+        (has_succeeded(see, payments.send), call(finish)),
         (see.ask.number > see.ask.limit, refuse(Reason.OVER_LIMIT)),
         *search,
         (see.notebook.accounts == 0, call(payments.balance)),
@@ -97,20 +97,20 @@ def plant_incoming(scene: Scene, reason: Any) -> Scene:
     return planted.set(balance=jnp.where(short, cast.roll(2, 0, amount - 1), scene.world.balance))
 
 
-def request_paid(start: World, ask: Ask, end: World) -> World:
+def pay_request(start: World, ask: Ask, end: World) -> World:
     """Return the world with the request paid."""
     return with_request_paid(
-        start, lowest(requests_with(start, person(start, ask), Direction.INCOMING))
+        start, lowest_row(requests_with(start, person(start, ask), Direction.INCOMING))
     )
 
 
 def plan_paying(see: Sight) -> Plan:
     """Find contact and request, look at the balance, pay."""
     who, search = find_person(see)
-    row = lowest(requests_with(see.world, who, Direction.INCOMING))
+    row = lowest_row(requests_with(see.world, who, Direction.INCOMING))
     amount = cell(see.world.request_amount, row)
     return (
-        (succeeded(see, payments.pay_request), call(finish)),
+        (has_succeeded(see, payments.pay_request), call(finish)),
         *search,
         (see.notebook.asked_requests == 0, call(payments.list_requests)),
         (amount > see.ask.limit, refuse(Reason.OVER_LIMIT)),
@@ -132,18 +132,18 @@ def plant_outgoing(scene: Scene, reason: Any) -> Scene:
     )
 
 
-def request_withdrawn(start: World, ask: Ask, end: World) -> World:
+def withdraw_request(start: World, ask: Ask, end: World) -> World:
     """Return the world with the request withdrawn."""
-    row = lowest(requests_with(start, person(start, ask), Direction.OUTGOING))
+    row = lowest_row(requests_with(start, person(start, ask), Direction.OUTGOING))
     return start._replace(request_status=put(start.request_status, row, Status.WITHDRAWN))
 
 
 def plan_withdrawing(see: Sight) -> Plan:
     """Find contact and request, withdraw."""
     who, search = find_person(see)
-    row = lowest(requests_with(see.world, who, Direction.OUTGOING))
+    row = lowest_row(requests_with(see.world, who, Direction.OUTGOING))
     return (
-        (succeeded(see, payments.withdraw_request), call(finish)),
+        (has_succeeded(see, payments.withdraw_request), call(finish)),
         *search,
         (see.notebook.asked_requests == 0, call(payments.list_requests)),
         (True, call(payments.withdraw_request, request=row)),
@@ -162,7 +162,7 @@ def name_event(scene: Scene, reason: Any) -> Scene:
 def find_event(see: Sight) -> tuple[Any, Plan]:
     """Find the meant event; also return the steps by which a plan finds it, or refuses."""
     events = events_titled(see.world, see.ask.title)
-    return lowest(events), (
+    return lowest_row(events), (
         (
             see.notebook.asked_titles & bit(see.ask.title) == 0,
             call(calendar.find, title=see.ask.title),
@@ -187,9 +187,9 @@ def plant_move(scene: Scene, reason: Any) -> Scene:
     ).say(day=day)
 
 
-def event_moved(start: World, ask: Ask, end: World) -> World:
+def move_event(start: World, ask: Ask, end: World) -> World:
     """Return the world with the event at the first free hour of the day."""
-    row = lowest(events_titled(start, ask.title))
+    row = lowest_row(events_titled(start, ask.title))
     return start._replace(time=put(start.time, row, first_free_hour(busy_times(start), ask.day)))
 
 
@@ -198,7 +198,7 @@ def plan_move(see: Sight) -> Plan:
     row, search = find_event(see)
     time = first_free_hour(see.busy_times, see.ask.day)
     return (
-        (succeeded(see, calendar.move), call(finish)),
+        (has_succeeded(see, calendar.move), call(finish)),
         *search,
         (
             hours_of(see.ask.day) & ~see.notebook.times != 0,
@@ -215,10 +215,10 @@ def plant_place(scene: Scene, reason: Any) -> Scene:
     return name_event(scene, reason).say(place=(old - 1 + scene.cast.roll(0, 1, 5)) % 6 + 1)
 
 
-def place_set(start: World, ask: Ask, end: World) -> World:
+def change_place(start: World, ask: Ask, end: World) -> World:
     """Return the world with the event at the place."""
     return start._replace(
-        place=put(start.place, lowest(events_titled(start, ask.title)), ask.place)
+        place=put(start.place, lowest_row(events_titled(start, ask.title)), ask.place)
     )
 
 
@@ -226,7 +226,7 @@ def plan_place(see: Sight) -> Plan:
     """Find the event, set the place."""
     row, search = find_event(see)
     return (
-        (succeeded(see, calendar.set_place), call(finish)),
+        (has_succeeded(see, calendar.set_place), call(finish)),
         *search,
         (True, call(calendar.set_place, event=row, place=see.ask.place)),
     )
@@ -254,10 +254,10 @@ def contacts_related(world: World, relation: Any) -> Any:
     return mask_of((world.name > 0) & (world.relation == relation))
 
 
-def phone_set(start: World, ask: Ask, end: World) -> World:
+def change_phone(start: World, ask: Ask, end: World) -> World:
     """Return the world with another number."""
     return start._replace(
-        phone=put(start.phone, lowest(contacts_related(start, ask.relation)), ask.number)
+        phone=put(start.phone, lowest_row(contacts_related(start, ask.relation)), ask.number)
     )
 
 
@@ -265,18 +265,18 @@ def plan_phone(see: Sight) -> Plan:
     """Find the contact, change the number."""
     relatives = contacts_related(see.world, see.ask.relation)
     return (
-        (succeeded(see, contacts.set_phone), call(finish)),
+        (has_succeeded(see, contacts.set_phone), call(finish)),
         (
             see.notebook.asked_relations & bit(see.ask.relation) == 0,
             call(contacts.search_by_relation, relation=see.ask.relation),
         ),
         (relatives == 0, refuse(Reason.NO_SUCH_CONTACT)),
         (size(relatives) > 1, refuse(Reason.AMBIGUOUS_CONTACT)),
-        (True, call(contacts.set_phone, contact=lowest(relatives), phone=see.ask.number)),
+        (True, call(contacts.set_phone, contact=lowest_row(relatives), phone=see.ask.number)),
     )
 
 
-def nothing_changed(start: World, ask: Ask, end: World) -> World:
+def change_nothing(start: World, ask: Ask, end: World) -> World:
     """Return the world as it is: questions change nothing."""
     return start
 
@@ -296,7 +296,7 @@ def plan_telling(see: Sight) -> Plan:
     )
 
 
-def contact_deleted(start: World, ask: Ask, end: World) -> World:
+def delete_contact(start: World, ask: Ask, end: World) -> World:
     """Return the world with one contact fewer."""
     who = person(start, ask)
     return start._replace(
@@ -308,7 +308,7 @@ def plan_deleting(see: Sight) -> Plan:
     """Find the contact, delete."""
     who, search = find_person(see)
     return (
-        (succeeded(see, contacts.delete), call(finish)),
+        (has_succeeded(see, contacts.delete), call(finish)),
         *search,
         (True, call(contacts.delete, contact=who)),
     )
@@ -328,7 +328,7 @@ TEMPLATES = (
         touches=SENDS,
         reasons=(Reason.INSUFFICIENT_FUNDS, Reason.OVER_LIMIT, *UNCLEAR),
         plant=plant_payment,
-        outcome=payment_made,
+        outcome=make_payment,
         plan=plan_payment,
     ),
     Template(
@@ -344,7 +344,7 @@ TEMPLATES = (
         touches=SENDS | {"request_status"},
         reasons=(Reason.INSUFFICIENT_FUNDS, Reason.OVER_LIMIT, *UNCLEAR),
         plant=plant_incoming,
-        outcome=request_paid,
+        outcome=pay_request,
         plan=plan_paying,
     ),
     Template(
@@ -358,7 +358,7 @@ TEMPLATES = (
         touches=frozenset({"request_status"}),
         reasons=UNCLEAR,
         plant=plant_outgoing,
-        outcome=request_withdrawn,
+        outcome=withdraw_request,
         plan=plan_withdrawing,
     ),
     Template(
@@ -372,7 +372,7 @@ TEMPLATES = (
         touches=frozenset({"time"}),
         reasons=(Reason.NO_SUCH_EVENT, Reason.NO_FREE_TIME),
         plant=plant_move,
-        outcome=event_moved,
+        outcome=move_event,
         plan=plan_move,
     ),
     Template(
@@ -386,7 +386,7 @@ TEMPLATES = (
         touches=frozenset({"place"}),
         reasons=(Reason.NO_SUCH_EVENT,),
         plant=plant_place,
-        outcome=place_set,
+        outcome=change_place,
         plan=plan_place,
     ),
     Template(
@@ -400,7 +400,7 @@ TEMPLATES = (
         touches=frozenset({"phone"}),
         reasons=UNCLEAR,
         plant=plant_relation,
-        outcome=phone_set,
+        outcome=change_phone,
         plan=plan_phone,
     ),
     Template(
@@ -416,7 +416,7 @@ TEMPLATES = (
         touches=frozenset(),
         reasons=UNCLEAR,
         plant=by_name,
-        outcome=nothing_changed,
+        outcome=change_nothing,
         plan=plan_telling,
         answer=phone_of,
     ),
@@ -431,7 +431,7 @@ TEMPLATES = (
         touches=CONTACT,
         reasons=UNCLEAR,
         plant=by_name,
-        outcome=contact_deleted,
+        outcome=delete_contact,
         plan=plan_deleting,
     ),
 )

@@ -24,12 +24,12 @@ FUNDS = ("insufficient_funds",)
 _FULL_NAME = "{name} {last}"
 
 
-def _amount(s: Scene, gap: str = "amount") -> int:
+def _amount(s: Scene) -> int:
     """Draw an amount that the balance covers, unless the obstacle is that it does not."""
     amount = s.dice.between(2, 90)
     if s.reason == "insufficient_funds":
         s.world["account"][1]["balance"] = s.dice.below(amount)
-    s.say(**{gap: amount})
+    s.say(amount=amount)
     return amount
 
 
@@ -195,8 +195,9 @@ def _split_bill(a: Ask) -> Plan:
     reasons=("no_such_event",),
 )  # fmt: skip
 def split_bill(s: Scene) -> Tables:
-    """There is one more open outgoing request to each guest,
-    of the amount divided by the number of guests and one.
+    """There is one more open outgoing request to each guest.
+
+    It asks for the amount divided by the number of guests and one.
     """
     event = _event(s)
     guests = s.pick("contacts", s.dice.between(2, 4))
@@ -226,8 +227,9 @@ def _settle_debts(a: Ask) -> Plan:
     reasons=(*UNCLEAR, *FUNDS),
 )  # fmt: skip
 def settle_debts(s: Scene) -> Tables:
-    """All open incoming requests of the contact are paid;
-    none is if the balance does not cover all.
+    """All open incoming requests of the contact are paid.
+
+    None is paid if the balance does not cover all.
     """
     who = s.namesake()
     first = _plant_request(s, who, "incoming")

@@ -1,5 +1,6 @@
-"""Templates of the large office: what is planted,
-what must be reached, and how the oracle gets there.
+"""Templates of the large office.
+
+Each says what is planted, what must be reached, and how the oracle gets there.
 
 A template is a function that plants an instance in a random world and returns the world that must
 be reached, written in rows and columns, and a plan: a generator that knows the instruction, makes
@@ -22,8 +23,9 @@ from ..rows import Row
 Call = tuple[str, dict[str, Any]]
 """Name of an API, and arguments by name."""
 Plan = Generator[Call, Sequence[Row], Any]
-"""Calls of a plan; it is sent the rows that each one shows,
-and returns the answer to a question, or None.
+"""Calls of a plan, which is sent the rows that each one shows.
+
+The plan returns the answer to a question, or None.
 """
 Ask = SimpleNamespace
 """Values of an instruction's gaps."""
@@ -180,8 +182,9 @@ def template(
     reasons: tuple[str, ...] = (),
     test: bool = False,
 ) -> Callable[[Plant], Template]:
-    """Declare a function that plants an instruction as a template;
-    its docstring is the specification.
+    """Declare a function that plants an instruction as a template.
+
+    The function's docstring is the specification.
     """
 
     def declare(plant: Plant) -> Template:
@@ -204,8 +207,9 @@ def call(api: str, /, **arguments: Any) -> Call:
 
 
 def find_person(a: Ask) -> Plan:
-    """Find the contact of the instruction's first name,
-    and last name if it has one; return the id.
+    """Find the contact of the instruction's first name; return the id.
+
+    The last name must fit too if the instruction has one.
     """
     namesakes = yield call("contacts_find", first=a.name)
     rows = [row for row in namesakes if row["last"] == getattr(a, "last", row["last"])]

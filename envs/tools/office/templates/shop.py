@@ -173,8 +173,9 @@ def _buy_cheapest(a: Ask) -> Plan:
     reasons=("insufficient_funds", "out_of_stock"),
 )  # fmt: skip
 def buy_cheapest(s: Scene) -> Tables:
-    """There is one more order of the cheapest product of the category,
-    paid from the balance; the cart is empty.
+    """There is one more order of the cheapest product of the category.
+
+    It is paid from the balance, and the cart is empty.
     """
     category = s.dice.choice(words.CATEGORIES)
     quantity = s.dice.between(2, 3)

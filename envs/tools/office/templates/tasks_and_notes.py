@@ -282,8 +282,9 @@ def _put_off(a: Ask) -> Plan:
     "Move every open {priority} priority task from {day} to {later}.", test=True,
 )  # fmt: skip
 def put_off(s: Scene) -> Tables:
-    """The open tasks of the priority that were due
-    on the day are due on the later one; no other is changed.
+    """The open tasks of the priority that were due on the day are due on the later one.
+
+    No other task is changed.
     """
     day, later = s.dice.sample(words.DAYS, 2)
     priority = s.dice.choice(words.PRIORITIES)

@@ -52,8 +52,9 @@ def squares(words: str) -> Position:
 
 
 def images(position: Any, piece: str) -> set[tuple[int, ...]]:
-    """Return the position on boards turned and mirrored;
-    squares between both kings hold alike pieces.
+    """Return the position on boards turned and mirrored.
+
+    A position is the square of the white king, those of alike pieces, and that of the black king.
     """
     boards = set()
     for by in range(2 if piece == PAWN else 8):
@@ -76,8 +77,9 @@ def images(position: Any, piece: str) -> set[tuple[int, ...]]:
 def test_the_longest_mates_are_the_published_ones(
     piece: str, longest: int, positions: list[str], to_move: int, black_to_move: int
 ) -> None:
-    """From Nalimov's tables, by G. Duranti:
-    kirill-kryukov.com/chess/discussion-board/viewtopic.php?t=920.
+    """The numbers are from Nalimov's tables, by G. Duranti.
+
+    They stand in kirill-kryukov.com/chess/discussion-board/viewtopic.php?t=920.
 
     Positions that a turn or mirror image of the board makes equal count once.
     """
