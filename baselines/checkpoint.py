@@ -79,8 +79,9 @@ def read_plain_config(
 
 
 def read_config(path: str, agent: str, task_id: str, default: Config) -> Config:
-    """Return the hyperparameters in a file as an instance of ``default``'s class,
-    or ``default`` if it has none.
+    """Return the hyperparameters in a file as an instance of ``default``'s class.
+
+    Return ``default`` if the file has none.
 
     Raises:
         OSError: the file cannot be read.

@@ -56,8 +56,9 @@ class Config:
     scenarios: int = 1
     """Draws of the task's randomness on which every plan is played; its return is their mean."""
     temperature: float = 0.5
-    """Temperature of the weights,
-    in units of the gap between the best return and the least of the elite.
+    """Temperature of the weights, relative to the spread of the elite's returns.
+
+    Its unit is the gap between the best return and the worst return of the elite.
     """
     elite: float = 0.1
     """Share of the samples that is the elite."""
@@ -68,8 +69,9 @@ class Config:
     exploration: float = 0.2
     """Share of uniform play in the probabilities of discrete actions."""
     price: float = 1.0
-    """Return that a plan loses for one unit of constraint cost;
-    the planner does not know the limit.
+    """Return that a plan loses for one unit of constraint cost.
+
+    The planner does not know the limit.
     """
 
     def __post_init__(self) -> None:
@@ -112,8 +114,9 @@ class Planner(eqx.Module):
     def sample_noise(
         self, key: jax.Array, previous: jax.Array, correlation: jax.Array
     ) -> jax.Array:
-        """Return noise for one step of every sample,
-        ``(samples, ...)``, given that of the step before.
+        """Return noise for one step of every sample, ``(samples, ...)``.
+
+        It follows from the noise of the step before.
         """
 
     @abc.abstractmethod
@@ -128,8 +131,9 @@ class Planner(eqx.Module):
 
     @abc.abstractmethod
     def shares(self, controls: jax.Array, weights: jax.Array) -> jax.Array:
-        """Return the next plan ``(horizon, ...)``
-        from actions ``(horizon, rows, ...)`` and weights ``(rows,)``.
+        """Return the next plan ``(horizon, ...)`` from the weighted samples.
+
+        The actions are ``(horizon, rows, ...)``, their weights ``(rows,)``.
         """
 
     def initial(self, params: Any) -> Memory:
@@ -285,8 +289,9 @@ class ChoicePlanner(Planner):
     def sample_noise(
         self, key: jax.Array, previous: jax.Array, correlation: jax.Array
     ) -> jax.Array:
-        """Return Gumbel noise,
-        with which the largest log-probability is a draw from the probabilities.
+        """Return Gumbel noise for log-probabilities.
+
+        The largest sum of log-probability and noise is a sample of the probabilities.
         """
         share = jnp.maximum(self.task.uniform(key, previous.size), jnp.finfo(previous.dtype).tiny)
         return -jnp.log(-jnp.log(share)).reshape(previous.shape)
@@ -336,8 +341,9 @@ class MPC:
         self.overrides = overrides
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where there is no model to plan on,
-        or no finite range of actions.
+        """Raise :class:`CannotPlay` where planning is impossible.
+
+        A planner needs a model to plan on and a finite range of actions.
         """
         if isinstance(task, HostTask):
             raise CannotPlay(

@@ -79,7 +79,8 @@ class Algorithm(Protocol):
     """The part in which offline agents differ."""
 
     def start(self, flat: FlatTask, config: Any, seed: int) -> Any:
-        """Return the initial state, a NamedTuple with the field ``actor``;
+        """Return the initial state, a NamedTuple with the field ``actor``.
+
         NumPy makes the networks on the host.
         """
         ...
@@ -255,8 +256,9 @@ class OfflineAgent(LearningAgent):
         super().__init__(**overrides)
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if the task has no dataset
-        of its difficulty, or its spaces do not fit.
+        """Raise :class:`CannotPlay` if the task cannot be learned offline.
+
+        It needs a dataset of its difficulty, and spaces that fit the algorithm.
         """
         datasets = registry.datasets().of_task(task.card.id)
         if not datasets:
@@ -284,8 +286,9 @@ class OfflineAgent(LearningAgent):
         return config
 
     def compile(self, task: Task[Any, Any], config: Any) -> tuple[Programs, float]:
-        """Return the programs for a task, and the seconds it took
-        to compile them: 0 if they were cached.
+        """Return the programs for a task, and the seconds it took to compile them.
+
+        The seconds are 0 if the programs were cached.
         """
         return get_compiled(programs, task, self.algorithm, config)
 

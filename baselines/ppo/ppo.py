@@ -56,8 +56,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Config:
-    """Hyperparameters; their values for each task
-    and budget are in ``hyperparameters/ppo.yaml``.
+    """Hyperparameters of PPO.
+
+    Their values for each task and budget are in ``hyperparameters/ppo.yaml``.
     """
 
     total_steps: int
@@ -84,18 +85,22 @@ class Config:
     log_std: float = -0.5
     """Initial log standard deviation of continuous actions, in units of half the action range."""
     scale_rewards: bool = False
-    """Divide rewards by the running root mean square of discounted returns, so that values are
-    around one. ``ppo.yaml`` asks for it on every family that it does not name: on CartPole, four of
-    eight seeds forgot the solved task without it, and none with it.
+    """Whether to divide rewards by the spread of discounted returns.
+
+    The divisor is the running root mean square of the returns, so that values are around one.
+    ``ppo.yaml`` asks for it on every family that it does not name: on CartPole, four of eight seeds
+    forgot the solved task without it, and none with it.
     """
     cost_weight: float = 0.0
-    """Reward that a unit of constraint cost takes away in training;
-    without effect on a task that has no cost.
+    """Reward that a unit of constraint cost takes away in training.
+
+    It has no effect on a task that has no cost.
     """
     stagger: bool = False
-    """Spread the environments' time limits evenly over an episode. Otherwise all episodes that
-    reach the limit restart together, and in the updates between restarts the networks forget how to
-    act at the start.
+    """Whether to spread the environments' time limits evenly over an episode.
+
+    Otherwise all episodes that reach the limit restart together, and in the updates between
+    restarts the networks forget how to act at the start.
     """
     evaluate: Literal["mode", "sample"] = "mode"
     """Action of the trained policy: the most likely one, or a sample."""
@@ -157,8 +162,9 @@ class Actor(NamedTuple):
         hidden: tuple[int, ...],
         log_std: float,
     ) -> Actor:
-        """Return an actor with ``inputs`` inputs: orthogonal weights,
-        a small last layer, zeros elsewhere.
+        """Return an actor with ``inputs`` inputs.
+
+        Its weights are orthogonal, small in the last layer; all else is zero.
         """
         features = flat.action_features
         outputs = flat.outputs if features is None else features.shape[1]
@@ -178,8 +184,9 @@ class Actor(NamedTuple):
     def __call__(
         self, flat: FlatTask, x: jax.Array, mask: jax.Array | None
     ) -> Categorical | Gaussian:
-        """Return the distribution of actions
-        for normalised observations ``(..., features)`` with encoded images.
+        """Return the distribution of actions for normalised observations.
+
+        They are ``(..., features)``; images among the features are encoded.
 
         Inputs beyond the network's own are privileged; the actor ignores them.
         """
@@ -436,8 +443,9 @@ def advantages(
     gamma: float,
     gae_lambda: float,
 ) -> jax.Array:
-    """Return generalised advantages (Schulman et al. 2016, eq. 16); all arrays are ``(steps,
-    ...)``.
+    """Return generalised advantages (Schulman et al. 2016, eq. 16).
+
+    All arrays are ``(steps, ...)``.
 
     ``next_value`` is the value of the state after the step, before any reset. It counts unless that
     state is terminal: a time limit ends the episode but not the task, so the last state keeps its
@@ -458,8 +466,9 @@ def advantages(
 def discounted_returns(
     start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the discounted returns so far:
-    of the episodes that still run at the end, and after each step.
+    """Return the discounted returns so far.
+
+    There are those of the episodes that still run at the end, and those after each step.
     """
 
     def add_reward(
@@ -491,8 +500,9 @@ class Batch(NamedTuple):
 
 
 def loss(networks: Any, batch: Batch, flat: FlatTask, config: Config) -> jax.Array:
-    """Return the clipped surrogate loss (Schulman et al. 2017, eqs. 7 and 9);
-    the value loss is not clipped.
+    """Return the clipped surrogate loss (Schulman et al. 2017, eqs. 7 and 9).
+
+    The value loss is not clipped.
     """
     x = append_code(flat, batch.x, encode_image(networks.actor, batch.image))
     distribution = networks.actor(flat, x, batch.mask)
@@ -505,8 +515,9 @@ def loss(networks: Any, batch: Batch, flat: FlatTask, config: Config) -> jax.Arr
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
-    """Return Adam with a linearly falling learning rate
-    and a bound on the norm of the whole gradient.
+    """Return Adam with a linearly falling learning rate.
+
+    The norm of the whole gradient is bounded.
     """
     steps = config.chunks * config.chunk * config.epochs * config.minibatches
     rate = optax.linear_schedule(config.learning_rate, 0.0, steps)
@@ -583,8 +594,9 @@ def scale_rewards(
 def advantages_and_targets(
     config: Config, rollout: Transition, reward: jax.Array, value: jax.Array, next_value: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Return advantages with mean 0 and deviation 1 over the batch,
-    and the targets of the critic.
+    """Return normalised advantages and the targets of the critic.
+
+    The advantages have mean 0 and deviation 1 over the batch.
     """
     advantage = advantages(
         reward, value, next_value, rollout.terminated, rollout.over, config.gamma, config.gae_lambda

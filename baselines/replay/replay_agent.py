@@ -130,8 +130,9 @@ class ReplayBuffer(NamedTuple):
 
     @classmethod
     def empty(cls, like: Any, capacity: int) -> ReplayBuffer:
-        """Return an empty buffer for ``capacity`` transitions shaped like those
-        of ``like`` (arrays or shapes).
+        """Return an empty buffer for ``capacity`` transitions.
+
+        They have the shapes of those of ``like`` (arrays or shapes).
         """
         experience = jax.tree.map(
             lambda leaf: jnp.zeros((capacity, *leaf.shape[1:]), leaf.dtype), like
@@ -196,8 +197,9 @@ class TrainingState(NamedTuple):
 
 
 class Algorithm(ABC):
-    """An algorithm: its networks, its exploration,
-    one update, and the actions of the trained policy.
+    """An algorithm that learns from replayed transitions.
+
+    It has networks, a way to explore, one update, and the actions of the trained policy.
 
     JAX traces all methods except ``networks``. ``x`` is normalised everywhere.
     """
@@ -218,8 +220,9 @@ class Algorithm(ABC):
     def explore(
         self, networks: Any, x: jax.Array, mask: jax.Array | None, key: jax.Array, steps: jax.Array
     ) -> jax.Array:
-        """Return actions ``(environments, A, components)`` for training;
-        ``steps`` environment steps are done.
+        """Return actions ``(environments, A, components)`` for training.
+
+        ``steps`` is the number of environment steps so far.
         """
 
     @abstractmethod
@@ -409,8 +412,9 @@ programs = cache(Programs)
 
 @cache
 def _algorithm(algorithm_class: type[Algorithm], flat: FlatTask, config: Any) -> Algorithm:
-    """Return the same object for the same arguments,
-    so that its compiled programs are found again.
+    """Return the same object for the same arguments.
+
+    Its compiled programs are found again that way.
     """
     return algorithm_class(flat, config)
 
@@ -433,8 +437,9 @@ class ReplayAgent(LearningAgent):
         return _algorithm(self.algorithm_class, flatten_task(task, self.name), config)
 
     def compile(self, task: Task[Any, Any], config: Any) -> tuple[Programs, float]:
-        """Return the programs for a task, and the seconds it took
-        to compile them: 0 if they were cached.
+        """Return the programs for a task, and the seconds it took to compile them.
+
+        The seconds are 0 if the programs were cached.
         """
         return get_compiled(programs, self.algorithm(task, config))
 
