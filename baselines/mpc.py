@@ -291,7 +291,8 @@ class ChoicePlanner(Planner):
     ) -> jax.Array:
         """Return Gumbel noise for log-probabilities.
 
-        The largest sum of log-probability and noise is a sample of the probabilities.
+        The index of the largest sum of log-probability and noise is a sample of the
+        probabilities.
         """
         share = jnp.maximum(self.task.uniform(key, previous.size), jnp.finfo(previous.dtype).tiny)
         return -jnp.log(-jnp.log(share)).reshape(previous.shape)

@@ -35,7 +35,7 @@ def mlp(
 def orthogonal(generator: np.random.Generator, n: int, m: int) -> np.ndarray:
     """Return a random ``(n, m)`` matrix with orthonormal rows or columns.
 
-    Those are orthonormal of which there are fewer (Saxe et al. 2014).
+    The fewer of the two are orthonormal (Saxe et al. 2014).
     """
     q, r = np.linalg.qr(generator.standard_normal((max(n, m), min(n, m))))
     q *= np.sign(np.diag(r))  # without it the distribution is not uniform

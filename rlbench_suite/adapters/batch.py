@@ -1,5 +1,6 @@
-"""Many episodes at once as a ``gymnasium.vector.VectorEnv``:
-jit and vmap, both autoreset modes from the same code.
+"""Run many episodes at once as a ``gymnasium.vector.VectorEnv``.
+
+It is made of jit and vmap; both autoreset modes come from the same code.
 """
 
 from __future__ import annotations
@@ -152,8 +153,9 @@ class BatchState(NamedTuple):
 
 
 class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
-    """A batch of episodes; entry ``i`` has the seed ``seed + i``
-    and equals the single env of that seed at every step.
+    """A batch of episodes.
+
+    Entry ``i`` has the seed ``seed + i`` and equals the single env of that seed at every step.
 
     Rewards are ``(n,)``, or ``(n, k)`` for k objectives. ``reward_space`` is that of one entry, as
     in MO-Gymnasium: ``()`` or ``(k,)``. It has zero in it if some steps only reset;
@@ -228,8 +230,10 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes: with a seed, the first episode of each entry's seed;
-        without, the next episode of each entry.
+        """Begin episodes.
+
+        With a seed, they are the first episodes of each entry's seed; without one, the next episode
+        of each entry.
 
         Args:
             seed: seed of the first entry (entry ``i`` has ``seed + i``), or a list with one seed
@@ -371,8 +375,9 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     @property
     def state(self) -> BatchState:
-        """All running episodes as a value: save it, restore it,
-        branch from it, as the single env's ``state``.
+        """All running episodes as a value, like the state of a single env.
+
+        Save it, restore it, or branch from it.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -410,8 +415,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self._episodes
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return a picture (``rgb_array``) or a description (``ansi``)
-        of each episode's current state.
+        """Return a picture (``rgb_array``) or a description (``ansi``) of each episode.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -454,8 +458,9 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return jax.tree.map(np.array, tree) if self.backend == "numpy" else tree
 
     def _infos(self, info: dict[str, Any], entries: np.ndarray | None = None) -> dict[str, Any]:
-        """Return Gymnasium's infos, each with a mask
-        of the entries it describes: all, or ``entries``.
+        """Return Gymnasium's infos, each with a mask of the entries it describes.
+
+        Those are all entries, or ``entries``.
         """
         infos = {}
         for name, value in self._out(info).items():
@@ -466,8 +471,9 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return infos
 
     def _final(self, step: Step, done: Any) -> dict[str, Any]:
-        """Return the last observation and info of episodes that just ended,
-        as Gymnasium's SAME_STEP shows them.
+        """Return the last observation and info of episodes that just ended.
+
+        Their form is that of Gymnasium's SAME_STEP.
         """
         if self.backend == "jax":
             return {

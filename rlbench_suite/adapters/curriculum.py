@@ -1,5 +1,6 @@
-"""A curriculum over the tiers of a task:
-the next one begins when enough episodes of this one are solved.
+"""Play a task's tiers as a curriculum.
+
+The next tier begins when enough episodes of the present one are solved.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The entry points of every id for Gymnasium:
-:func:`make` for one episode at a time, :func:`make_vec` for many.
+"""Give Gymnasium the entry points of every id.
+
+:func:`make` runs one episode at a time, :func:`make_vec` many.
 """
 
 from __future__ import annotations
@@ -68,8 +69,9 @@ make.metadata = TaskEnv.metadata  # type: ignore[attr-defined]  # by which gymna
 def make_vec(
     task_id: str, num_envs: int = 1, **keywords: Any
 ) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """Make a vector environment of an id: :class:`TaskVectorEnv`,
-    or its counterpart for host simulators.
+    """Make a vector environment of an id.
+
+    It is a :class:`TaskVectorEnv`, or its counterpart for host simulators.
 
     ``keywords`` are those of that class, and the settings of the card as ``gymnasium.make`` takes
     them.

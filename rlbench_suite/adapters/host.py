@@ -1,5 +1,6 @@
-"""Simulators of the host with the interfaces of every id:
-single, as text or pixels, batched, played and replayed.
+"""Give simulators of the host the interfaces of every id.
+
+They are single, shown as text or pixels, batched, played and replayed.
 """
 
 from __future__ import annotations
@@ -131,8 +132,9 @@ class HostEnv(TaskEnv):
 
     @property
     def state(self) -> EnvState:
-        """The whole episode as a value, with the simulator's random numbers:
-        see :attr:`TaskEnv.state`.
+        """The whole episode as a value, with the simulator's random numbers.
+
+        See :attr:`TaskEnv.state`.
         """
         return super().state._replace(
             random=self._simulator.unwrapped.np_random.bit_generator.state
@@ -147,8 +149,9 @@ class HostEnv(TaskEnv):
 
     @property
     def episode(self) -> Episode:
-        """The part of :attr:`state` without the simulator's random numbers:
-        see :attr:`TaskEnv.episode`.
+        """The part of :attr:`state` without the simulator's random numbers.
+
+        See :attr:`TaskEnv.episode`.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -249,8 +252,9 @@ def _make_env(task: Any, limit: int, *args: Any) -> gymnasium.Env[Any, Any]:
 
 
 Choose = Callable[[Any, Sequence[HostEnv], int], np.ndarray]
-"""Function from observations ``(n, ...)``,
-environments and the step number to actions ``(n, ...)`` of all episodes.
+"""Function that returns the actions ``(n, ...)`` of all episodes.
+
+Its arguments are observations ``(n, ...)``, environments and the step number.
 """
 
 

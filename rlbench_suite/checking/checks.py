@@ -1,5 +1,6 @@
-"""Checks of the whole contract of a :class:`Task`,
-as Gymnasium's ``check_env`` checks an environment.
+"""Check the whole contract of a :class:`Task`.
+
+Gymnasium's ``check_env`` checks an environment in the same way.
 
 A third party's task need not be registered, an instance is enough. All checks share one environment
 with its compiled programs and two recorded plays. Every fault is reported, not the first one only.
@@ -171,8 +172,9 @@ def _faults(bench: Bench, moment: Moment) -> Iterator[str]:
 
 
 def check_repeats(bench: Bench) -> Iterator[str]:
-    """Play the same actions again in another environment:
-    equal seeds, equal bits, over several episodes.
+    """Play the same actions again in another environment.
+
+    Equal seeds must give equal bits, over several episodes.
     """
     env = bench.make()
     env.reset(seed=3)  # what came before must not matter
@@ -224,8 +226,9 @@ def check_batch(bench: Bench) -> Iterator[str]:
 
 
 def _unequal_steps(task: Any, moments: list[Moment], step: Step) -> Iterator[tuple[int, str]]:
-    """Yield entries of a batch whose step differs
-    from the single environment's, and the difference.
+    """Yield entries of a batch whose step differs from the single environment's.
+
+    Each comes with the difference.
     """
     step = jax.tree.map(np.asarray, step)
     reward = scalar_return(task, step.reward) if task.card.agents > 1 else step.reward
@@ -244,8 +247,9 @@ def _unequal_steps(task: Any, moments: list[Moment], step: Step) -> Iterator[tup
 
 
 def _unequal_beginnings(beginnings: list[Any], last: Step) -> Iterator[tuple[int, str]]:
-    """Yield entries of a batch whose first observation differs
-    from the single environment's, and the difference.
+    """Yield entries of a batch whose first observation differs.
+
+    The single environment's observation is compared; each entry comes with the difference.
     """
     last = jax.tree.map(np.asarray, last)
     for entry, beginning in enumerate(beginnings):
@@ -271,8 +275,9 @@ def _unequal_entries(name: str, single: Any, batched: Any, entry: int) -> Iterat
 
 
 def check_masks(bench: Bench) -> Iterator[str]:
-    """Check that info and method give one mask, some action is legal,
-    and a forbidden one leaves the state alone.
+    """Check the masks of actions.
+
+    Info and method give one mask, some action is legal, and a forbidden one leaves the state alone.
     """
     env = bench.env
     space = bench.task.action_space

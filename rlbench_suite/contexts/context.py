@@ -1,5 +1,6 @@
-"""Contexts of one's own: constants of a data sheet,
-from a mapping or a file, in place of those that a task ships with.
+"""Put a user's constants in place of those that a task ships with.
+
+They come from a mapping or from a file, such as a data sheet.
 
 A task names its constants (:meth:`~rlbench_suite.core.task.Described.constants`). A context gives
 some of them other values: a number is fixed, a range ``[low, high]`` is drawn anew for each
@@ -79,8 +80,9 @@ class Constant(NamedTuple):
     minimum: float | None = None
     """Lowest value that makes sense; None if any value above zero does"""
     bands: int = 0
-    """Number of bands of its range that lie in turn in train and test;
-    0 if both splits sample from the whole range
+    """Number of bands of its range that lie in turn in train and test.
+
+    It is 0 if both splits sample from the whole range.
     """
 
 
@@ -93,16 +95,18 @@ class _Settable(NamedTuple):
 
 
 REWARD = "reward."
-"""Prefix of the names of constants that are weights of a reward's terms;
-a file has them below ``reward``.
+"""Prefix of the names of constants that are weights of a reward's terms.
+
+A file has them below ``reward``.
 """
 LARGEST_WEIGHT = 1e6
 """Largest weight of a term; products of much larger ones leave float32."""
 
 
 def weights(**terms: tuple[float, str]) -> tuple[Constant, ...]:
-    """Return weights of a reward's terms as constants,
-    from the shipped weight and the meaning of each term.
+    """Return weights of a reward's terms as constants.
+
+    They are made from the shipped weight and the meaning of each term.
     """
     return tuple(
         Constant(

@@ -31,8 +31,9 @@ class Document(NamedTuple):
     name: str
     meaning: str
     check: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-    """Function that returns the document with its defaults,
-    or raises a ValueError: a part of a sentence.
+    """Function that returns the document with its defaults.
+
+    It raises a ValueError whose text is a part of a sentence.
     """
 
 

@@ -1,5 +1,6 @@
-"""Records of one's own: conditions over time, such as weather,
-prices or demand, as columns of a CSV or Parquet file.
+"""Read a user's records: conditions over time, such as weather or prices.
+
+They are columns of a CSV or Parquet file.
 
 A task names the series that it takes (:meth:`~rlbench_suite.core.task.Described.series`). A context
 gives a record by the name of the series, as the path of a file or, in Python, as a mapping of
@@ -40,8 +41,9 @@ LONGEST_REASON = 200
 LONGEST = 200_000
 """Largest number of rows of a file, and of steps of a record."""
 LARGEST_FRACTION = 1.5
-"""Largest value of a column in % that is taken for one of fractions,
-with some over 1 by errors of an instrument.
+"""Largest value of a column in % that is taken for a column of fractions.
+
+Some of these exceed 1, by errors of an instrument.
 """
 
 
@@ -94,8 +96,9 @@ class Series(NamedTuple):
     readers: Mapping[str, Callable[[Path, Mapping[str, Column]], Mapping[str, np.ndarray]]] = (
         MappingProxyType({})
     )
-    """Readers of other kinds of files, by suffix: each returns columns of the series,
-    or raises a ValueError with part of a sentence
+    """Readers of other kinds of files, by suffix.
+
+    Each returns columns of the series, or raises a ValueError with part of a sentence.
     """
 
     @property
@@ -114,8 +117,9 @@ class Record(NamedTuple):
     data: bytes
     """float64, little-endian, row by row; of a document JSON"""
     step: float | None = None
-    """Time between two rows, in the unit of the series;
-    None of a document, and of records that older versions kept
+    """Time between two rows, in the unit of the series.
+
+    It is None for a document, and for records that older versions kept.
     """
 
     def values(self) -> np.ndarray:
@@ -230,8 +234,9 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
 
 
 def _refuse_implausible(quantity: Column, values: np.ndarray) -> None:
-    """Raise a ValueError if a value is out of range,
-    or if all are fractions where per cent is meant.
+    """Raise a ValueError if a value is out of range.
+
+    Raise one too if all values are fractions where per cent is meant.
     """
     outside = (values < quantity.minimum) | (values > quantity.maximum)
     if outside.any():
@@ -251,8 +256,9 @@ def _refuse_implausible(quantity: Column, values: np.ndarray) -> None:
 def _at_steps(
     time: np.ndarray, values: Sequence[np.ndarray], hold: Sequence[bool], series: Series
 ) -> np.ndarray:
-    """Return columns at the steps of the task: interpolated,
-    or the mean of each step where values hold.
+    """Return columns at the steps of the task.
+
+    Values are interpolated, or are the mean of each step where they hold until the next row.
     """
     steps = (time[-1] - time[0]) / series.step
     if not steps < LONGEST:
@@ -358,8 +364,9 @@ def _read_csv(path: Path, series: Series) -> pa.Table:
 
 
 def _refuse_rows(path: Path, names: Sequence[str]) -> None:
-    """Raise a ValueError that names the row,
-    if one is too short or too long or has a value that is no number.
+    """Raise a ValueError that names the first row that is wrong.
+
+    A row is wrong if it is too short or too long or has a value that is no number.
     """
     import pyarrow as pa
     from pyarrow import csv

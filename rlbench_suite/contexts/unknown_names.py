@@ -1,5 +1,6 @@
-"""Sentences that refuse an unknown name: what was given,
-the nearest valid name, and the names that are allowed.
+"""Write sentences that refuse an unknown name.
+
+They say what was given, the nearest valid name, and the names that are allowed.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ def unexpected(task_id: str, name: str, valid_names: Iterable[str]) -> UnknownKe
 
 
 def unknown(kind: str, value: object, valid_names: Iterable[str]) -> str:
-    """Return a sentence with the value, the nearest valid name,
-    and the valid names (if many, the nearest).
+    """Return a sentence with the value, the nearest valid name, and the valid names.
+
+    If there are many valid names, only the nearest are listed.
     """
     names = sorted(valid_names)
     text = value if isinstance(value, str) else repr(value)
@@ -70,8 +72,10 @@ def one_of(kind: str, value: object, allowed: Iterable[Any]) -> Any:
 
 
 def _nearness(name: str, value: str) -> float:
-    """Return the share of equal characters, 0 to 1, and 1 more for a name that contains the value:
-    of ``hover``, ``QuadcopterHover-v0`` is nearer than ``Hopper-v0``.
+    """Return the share of equal characters, 0 to 1.
+
+    A name that contains the value gets 1 more: of ``hover``, ``QuadcopterHover-v0`` is nearer than
+    ``Hopper-v0``.
     """
     folded_name = _fold(name)
     folded_value = _fold(value)
