@@ -115,8 +115,9 @@ def as_flag(task: Described, function: str, result: Result) -> Result:
 
 
 def as_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of ``info`` if it has ``success`` and the declared measures:
-    numbers, or one for each agent.
+    """Return the result of ``info`` if it has ``success`` and the declared measures.
+
+    Each is a number, or one number for each agent.
 
     Raises:
         ContractError: one is missing, not declared, or of another shape.
@@ -215,8 +216,9 @@ def _compare(
 
 
 def _leaves(tree: Any) -> dict[str, tuple[tuple[int, ...], DType]]:
-    """Return shape and dtype of each leaf by its name;
-    a tree that is one array has one leaf without a name.
+    """Return shape and dtype of each leaf by its name.
+
+    A tree that is one array has one leaf without a name.
     """
     paths_and_leaves = jax.tree_util.tree_leaves_with_path(tree)
     spell = jax.tree_util.keystr

@@ -31,8 +31,9 @@ from rlbench_suite.numerics.bitset import BitSet
 from rlbench_suite.numerics.keys import fold_in
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
-"""Largest number of steps of an episode:
-the eight keys of each step must have distinct 32-bit numbers.
+"""Largest number of steps of an episode.
+
+The eight keys of each step must have distinct 32-bit numbers.
 """
 
 VECTORS = ("action_mask", "privileged")
@@ -63,8 +64,9 @@ class Role(IntEnum):
 
 
 class ContextSource(NamedTuple):
-    """The source of contexts: a split, and the number of one fixed context,
-    or -1 for a new one in each episode.
+    """The source of contexts: a split, and which of its contexts to take.
+
+    The second number is that of one fixed context, or -1 for a new one in each episode.
     """
 
     split: Int
@@ -73,8 +75,9 @@ class ContextSource(NamedTuple):
 
     @classmethod
     def parse(cls, split: str | int, task: Task[Any, Any]) -> ContextSource:
-        """Read the ``split`` keyword: ``"train"``,
-        ``"test"`` or the number of one training context.
+        """Read the ``split`` keyword.
+
+        It is ``"train"``, ``"test"`` or the number of one training context.
 
         Raises:
             ValueError: not one of those, or a context number for a task that has only one context.
@@ -131,8 +134,9 @@ class Step(NamedTuple):
 
 
 def seed_key(seed: int) -> np.ndarray:
-    """Return the key data of a seed, equal to that
-    of ``jax.random.key(seed)``, without calling JAX.
+    """Return the key data of a seed, without calling JAX.
+
+    They equal those of ``jax.random.key(seed)``.
 
     Raises:
         ValueError: not an integer in [0, 2**64).
@@ -150,8 +154,9 @@ def draw_key(seed: jax.Array, index: jax.Array, t: jax.Array, role: Role) -> jax
 def begin(
     task: Task[Any, Any], seed: Any, index: Any, source: ContextSource
 ) -> tuple[Episode, Step]:
-    """Begin episode number ``index`` of a seed;
-    return it and its first observation (reward zero, nothing over).
+    """Begin episode number ``index`` of a seed.
+
+    Return it and its first observation; the reward is zero, and nothing is over.
 
     Raises:
         ContractError: a function of the task gives another shape or dtype than its spaces say.
@@ -258,8 +263,9 @@ def _action_mask(task: Task[Any, Any], state: Any, params: Any) -> jax.Array | N
 
 
 def scalar_return(task: Task[Any, Any], total: Any) -> Any:
-    """Reduce a reward or return ``(..., *reward shape)`` to one number:
-    weight objectives, average agents.
+    """Reduce a reward or return ``(..., *reward shape)`` to one number.
+
+    Objectives are weighted, agents averaged.
 
     Works for NumPy and JAX. The terms are added in a fixed order, which gives the same bits
     everywhere.
@@ -327,8 +333,9 @@ def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) ->
 
 
 def action_offsets(space: spaces.Space[Any]) -> np.ndarray:
-    """Return the offset to add to each part of a (multi-)discrete action
-    to get its index in the flat mask.
+    """Return what to add to each part of a (multi-)discrete action.
+
+    The sum is the part's index in the flat mask.
     """
     sizes = action_sizes(space)
     offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int32).reshape(space.shape or ())
@@ -356,8 +363,9 @@ def _info(
     cost: jax.Array | None,
     terminated: jax.Array,
 ) -> dict[str, Any]:
-    """Return the task's measures and the kernel's additions:
-    ``score`` and cost so far, mask, privileged.
+    """Return the task's measures and what the engine adds to them.
+
+    It adds the score and the cost so far, the mask, and what is privileged.
     """
     info: dict[str, Any] = dict(as_info(task, task.info(episode.state, episode.params)))
     if task.ends_in_failure:
