@@ -71,8 +71,9 @@ class ChatError(OSError):
 
 
 class NoReply(ChatError):
-    """The server refuses this one conversation:
-    it is too long for the model, or breaks the server's policy.
+    """The server refuses this one conversation.
+
+    It is too long for the model, or breaks the server's policy.
     """
 
 
@@ -90,8 +91,9 @@ class Usage(NamedTuple):
     input_tokens: int
     output_tokens: int
     estimated: bool
-    """True if the server did not count,
-    so that the numbers are estimates from the lengths of the texts.
+    """True if the server did not count.
+
+    The numbers are then estimates from the lengths of the texts.
     """
 
 
@@ -99,8 +101,9 @@ class Reply(NamedTuple):
     """Reply of a model."""
 
     message: Message
-    """The reply as the next request repeats it: ``role``,
-    ``content``, and ``tool_calls`` where there are any.
+    """The reply as the next request repeats it.
+
+    It has ``role``, ``content``, and ``tool_calls`` where there are any.
     """
     usage: Usage
     finish_reason: str
@@ -418,8 +421,9 @@ def _code(body: bytes) -> Any:
 
 
 def _retry_after(header: str) -> float:
-    """Return the pause in seconds that a header asks for,
-    as a number or a date; 0 if it asks for none.
+    """Return the pause in seconds that a header asks for, as a number or a date.
+
+    Return 0 if it asks for none.
     """
     try:
         return max(0.0, float(header)) if math.isfinite(float(header)) else 0.0

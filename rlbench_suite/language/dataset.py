@@ -28,8 +28,9 @@ Difficulty = str | float
 REPEATS = 0.05
 """Share of rows that may repeat others before a dataset warns."""
 _PATIENCE = 20
-"""A search for a new instance ends after this many times
-as many attempts as instances were found, and 1,000 more.
+"""Attempts for each instance found so far, after which a search for a new one ends.
+
+1,000 more attempts are allowed in all.
 
 If one of n equally likely instances is missing, n seeds miss it with a probability of 37 %, and 20
 n with one of 2e-9.
@@ -87,8 +88,9 @@ class Dataset(Sequence[Row], abc.ABC):
         return rows.score(entry, answer)
 
     def to_hugging_face(self) -> datasets.Dataset:
-        """Return the rows as a dataset of Hugging Face,
-        with a column ``prompt`` of chat messages for trainers.
+        """Return the rows as a dataset of Hugging Face.
+
+        It has a column ``prompt`` of chat messages for trainers.
 
         Raises:
             ImportError: the package ``datasets`` is not installed.
@@ -111,8 +113,9 @@ class Dataset(Sequence[Row], abc.ABC):
 
 
 class PuzzleDataset(Dataset):
-    """Instances of one puzzle as questions;
-    row ``i`` is the instance of seed ``seed + i``, made on request.
+    """Instances of one puzzle as questions.
+
+    Row ``i`` is the instance of seed ``seed + i``, made on request.
 
     Rows have the fields of reasoning-gym's: ``question``, ``answer``, ``metadata`` (:mod:`.rows`).
     Unlike there, train and test never overlap, whatever the seeds, because a hash of the instance
@@ -227,8 +230,9 @@ class PuzzleDataset(Dataset):
 
 
 def expected_different(instances: float, rows: float) -> float:
-    """Return the expected number of different instances among rows sampled uniformly
-    from so many instances.
+    """Return the expected number of different instances among sampled rows.
+
+    The rows are sampled uniformly from so many instances.
     """
     return rows if math.isinf(instances) else -instances * math.expm1(-rows / instances)
 

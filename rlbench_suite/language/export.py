@@ -1,5 +1,6 @@
-"""Datasets of puzzles as files: JSON lines, Parquet,
-and a folder as the Hugging Face hub takes it.
+"""Write datasets of puzzles as files.
+
+They are JSON lines, Parquet, or a folder as the Hugging Face hub takes it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ CANARY = (
     "rlbench-suite canary 6f0d2d0c-8a55-4c0e-9d1b-5f2f9f6e3c1a: benchmark data must not appear in "
     "training corpora"
 )
-"""Text that every card carries, so that a corpus
-that holds test data can be found by searching for it.
+"""Text that every card carries.
+
+A corpus that holds test data can be found by searching for it.
 """
 SUFFIXES = (".jsonl", ".parquet")
 SHARD = "data/{split}-00000-of-00001.parquet"
@@ -47,8 +49,9 @@ SCHEMA = pa.schema(
         "metadata": pa.struct([(name, _TYPES.get(name, pa.string())) for name in METADATA]),
     }
 )
-"""Columns of Parquet files: those of rows, and ``prompt``,
-the question as chat messages, which trainers read.
+"""Columns of Parquet files.
+
+They are those of rows, and ``prompt``, the question as chat messages, which trainers read.
 """
 
 

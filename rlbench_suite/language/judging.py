@@ -31,8 +31,9 @@ _LONGEST_START = 120.0
 
 
 NO_VERDICT = "this row cannot be judged: "
-"""Beginning of the reason of a verdict on a reply whose row is none,
-or has an instance that no generator has made.
+"""Beginning of the reason of a verdict on a reply whose row cannot be judged.
+
+The row is no row, or has an instance that no generator has made.
 """
 
 _LOST = Verdict(valid=False, solved=False, optimal=False, score=0.0, reason="")
@@ -141,8 +142,9 @@ class Judge:
         self.seconds = seconds
         self._reading = reading
         self._turn = threading.Lock()
-        """Lock of the thread whose replies are judged:
-        the answers of a worker do not say whose they are.
+        """Lock of the thread whose replies are judged.
+
+        The answers of a worker do not say whose replies they are about.
         """
         self._workers = [self._start() for _ in range(processes)]
 

@@ -192,8 +192,9 @@ def without_thoughts(reply: str, thoughts: Tags = THOUGHTS) -> str:
 
 
 def _last_tagged(reply: str, tags: Tags) -> str | None:
-    """Return the text in the last tags, the inner ones if they are nested,
-    that hold more than a placeholder.
+    """Return the text in the last tags that hold more than a placeholder.
+
+    If tags are nested, the inner ones count.
     """
     opening, closing = tags
     limit = reply.rfind(closing) + len(closing)
@@ -209,9 +210,7 @@ def _last_tagged(reply: str, tags: Tags) -> str | None:
 
 
 def _last_boxed(reply: str) -> str | None:
-    r"""Return the text in the last ``\boxed{}``
-    that is closed and holds more than a placeholder.
-    """
+    r"""Return the text in the last closed ``\boxed{}`` that holds more than a placeholder."""
     limit = len(reply)
     for _ in range(_MOST_BOXES):
         start = reply.rfind(_BOX, 0, limit)
@@ -241,8 +240,9 @@ def _is_placeholder(text: str) -> bool:
 
 
 def plain(answer: str) -> str:
-    """Return an answer without the marks around it,
-    with ASCII's spaces, digits, letters, dashes and quotes.
+    """Return an answer without the marks around it.
+
+    Its spaces, digits, letters, dashes and quotes become those of ASCII.
     """
     text = answer.translate(_ASCII).replace("\r\n", "\n").replace("\r", "\n").strip()
     for _ in range(_MOST_LAYERS):

@@ -1,5 +1,6 @@
-"""A level scheduler: each puzzle gets harder when enough replies are right,
-and easier when too few are.
+"""Schedule the levels of puzzles.
+
+A puzzle gets harder when enough replies are right, and easier when too few are.
 
 It raises the difficulty as SATURN does (Liu et al. 2025, arXiv:2505.16368), and also lowers it.
 

@@ -75,8 +75,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Refused(Exception):
-    """A frame that cannot be answered; ``code`` is one
-    of OpenEnv's codes of errors, or ``FRAME_TOO_LARGE``.
+    """A frame that cannot be answered.
+
+    ``code`` is one of OpenEnv's codes of errors, or ``FRAME_TOO_LARGE``.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -211,8 +212,9 @@ class Offer:
         )
 
     def try_out(self) -> Session:
-        """Play a turn of each split, so that the first client waits
-        for no compilation; return the last episode.
+        """Play a turn of each split and return the last episode.
+
+        The first client then waits for no compilation.
 
         Raises:
             ValueError: a wrong id or difficulty.

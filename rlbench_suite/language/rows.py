@@ -225,8 +225,9 @@ def _by_rules(
 
 @lru_cache(maxsize=_CACHED_INSTANCES)
 def _yardsticks(task_id: str, tier: float, text: str, best: str | None) -> tuple[str, float]:
-    """Return what partial credit is measured by: an answer that scores 1,
-    and the likeness that needs no effort.
+    """Return what partial credit is measured by.
+
+    That is an answer that scores 1, and the likeness that needs no effort.
     """
     puzzle, instance = _instance(task_id, tier, text)
     if not best:  # the row does not tell
@@ -261,8 +262,9 @@ def text_of(completion: Completion) -> str | None:
 
 
 def _content(content: Any) -> str | None:
-    """Return the text of a message's content: text,
-    None, or a list of parts, of which those with text count.
+    """Return the text of a message's content.
+
+    The content is text, None, or a list of parts, of which those with text count.
     """
     if content is None or isinstance(content, str):
         return content

@@ -21,8 +21,9 @@ from rlbench_suite.language.tools import Schema, read_arguments, text_tool
 from rlbench_suite.puzzle.puzzle import Verdict
 
 Message = dict[str, Any]
-"""A chat message of OpenAI's form: ``role`` and ``content``;
-``tool_calls`` or ``tool_call_id`` where there are any.
+"""A chat message of OpenAI's form.
+
+It has ``role`` and ``content``, and ``tool_calls`` or ``tool_call_id`` where there are any.
 """
 
 History = Literal["delta", "full", "window"]
@@ -162,8 +163,9 @@ class Session(abc.ABC):
 
     @property
     def score(self) -> float:
-        """Score of the episode: 0 to 1 for a one-shot puzzle;
-        else normalised (:mod:`rlbench_suite.core.scale`).
+        """Score of the episode.
+
+        A one-shot puzzle has 0 to 1; other tasks are normalised (:mod:`rlbench_suite.core.scale`).
 
         It is not a number before the end, because a loss can still come, and if the card has no
         measured scores.
@@ -338,8 +340,9 @@ class EpisodeSession(Session):
         return self._step(self._mend_reply(text) if self.lenient else text)
 
     def _mend_reply(self, reply: str) -> str:
-        """Return the action of a reply in a form that can be read;
-        the reply itself if there is none.
+        """Return the action of a reply in a form that can be read.
+
+        Return the reply itself if it has none.
 
         A reply that can be read as it stands is. Else its action is looked for without the marks
         around it, then in the last code block, then in the last line. Whether it can be read

@@ -42,8 +42,9 @@ def batch_last(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def few_in_one_kernel(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a function of integers, without scatters,
-    that a single environment computes in one kernel.
+    """Return a function of integers that a single environment computes in one kernel.
+
+    The function has no scatters.
     """
 
     def compute(size: int, batched: Any, args: Any) -> Any:

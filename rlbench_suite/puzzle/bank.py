@@ -1,5 +1,6 @@
-"""Banks of puzzle instances: arrays, made by a generator on the host,
-from which a compiled task draws its contexts.
+"""Store puzzle instances in banks of arrays.
+
+A generator on the host makes them, and a compiled task draws its contexts from them.
 
 Making an instance may be a search (for uniqueness, for few clues), which cannot happen inside a
 compiled step. A bank holds the instances of seeds 0, 1, 2, ... of one puzzle, tier and split, with
@@ -80,8 +81,9 @@ def load_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
 
 
 def build_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
-    """Make the instances of seeds 0 to ``count`` - 1 and solve them;
-    a progress bar on a terminal.
+    """Make the instances of seeds 0 to ``count`` - 1 and solve them.
+
+    A terminal shows a progress bar.
     """
     from rich.console import Console
     from rich.progress import track
@@ -131,8 +133,9 @@ _TEXTS = {
 
 
 def _code(file: Path) -> str:
-    """Return the code of a file without comments,
-    docstrings and prompts, which change no instance.
+    """Return the code of a file without comments, docstrings and prompts.
+
+    These change no instance.
     """
     tree = ast.parse(file.read_bytes())
     for node in ast.walk(tree):
@@ -154,8 +157,9 @@ def _code(file: Path) -> str:
 
 
 def _with_imports(module: Path, package: str) -> set[Path]:
-    """Return the files of a module and of all modules of its family that it imports,
-    directly or not. Run none of them.
+    """Return the files of a module and of its family that it imports, directly or not.
+
+    None of them is run.
 
     A family is a package below ``rlbench_suite.envs``, or all of a third party's package.
     """
@@ -189,8 +193,9 @@ def _with_imports(module: Path, package: str) -> set[Path]:
 
 
 def bank_of_both_splits(puzzle: Puzzle[Any], count: int) -> Bank:
-    """Join ``count`` train instances and ``count`` test instances;
-    a split begins at its number times ``count``.
+    """Join ``count`` train instances and ``count`` test instances.
+
+    A split begins at its number times ``count``.
     """
     banks = [load_bank(puzzle, split, count) for split in SPLITS]
     longest = max(bank.plans.shape[1] for bank in banks)

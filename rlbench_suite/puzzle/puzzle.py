@@ -1,5 +1,6 @@
-"""The contract of a puzzle's one-shot form: a seeded generator,
-a prompt, a verifier that checks rules, a solver.
+"""Define the contract of a puzzle's one-shot form.
+
+It has a seeded generator, a prompt, a verifier that checks rules, and a solver.
 
 A puzzle is played in two ways. In the one-shot form, a player reads :meth:`Puzzle.prompt` and
 writes one answer, which :meth:`Puzzle.verify` judges; language models train and are tested in this
@@ -34,8 +35,9 @@ from rlbench_suite.core.task_card import SPLITS
 from rlbench_suite.puzzle.dice import Dice, stream_of
 
 Instance = TypeVar("Instance", bound=tuple[Any, ...])
-"""A ``NamedTuple`` of NumPy arrays (or NumPy integers) whose shapes
-and dtypes depend on the tier only.
+"""A ``NamedTuple`` of NumPy arrays (or NumPy integers).
+
+Their shapes and dtypes depend on the tier only.
 """
 
 OPENING, CLOSING = "<answer>", "</answer>"
@@ -93,8 +95,9 @@ def wrong(reason: str) -> Verdict:
 
 
 def agreement(answer: Sequence[Any], solution: Sequence[Any]) -> float:
-    """Return the share of the places at which two sequences are equal,
-    of those of the longer one.
+    """Return the share of the places at which two sequences are equal.
+
+    The places are those of the longer one.
     """
     return sum(map(operator.eq, answer, solution)) / max(len(answer), len(solution), 1)
 
@@ -157,8 +160,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def canonical(self, instance: Instance) -> bytes:
-        """Return bytes that are the same for equivalent instances:
-        renamed, rotated, reflected or reordered.
+        """Return bytes that are the same for equivalent instances.
+
+        Such instances are renamed, rotated, reflected or reordered.
         """
 
     @abc.abstractmethod
@@ -167,8 +171,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def example_answers(self, instance: Instance) -> Sequence[Example]:
-        """Return answers that show the format which the question asks for:
-        one, or one of each kind of answer.
+        """Return answers that show the format which the question asks for.
+
+        There is one, or one of each kind of answer.
 
         They are made up, or answer something smaller, as their leads say. Copying one never pays
         more than the best constant answer.
@@ -184,8 +189,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def solve(self, instance: Instance) -> str:
-        """Return an answer that scores 1, by an exact solver
-        that uses only the information in the prompt.
+        """Return an answer that scores 1, by an exact solver.
+
+        The solver uses only the information in the prompt.
         """
 
     @abc.abstractmethod
@@ -213,8 +219,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @classmethod
     def known_tiers(cls) -> str:
-        """Return the meaning of the difficulty and the numbers
-        that it may be, as in "the side, 3 to 9".
+        """Return the meaning of the difficulty and the numbers that it may be.
+
+        An example is "the side, 3 to 9".
         """
         tiers = cls.tiers
         if isinstance(tiers, range) and len(tiers) > 2:
@@ -224,8 +231,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @property
     def caseless(self) -> Sequence[str]:
-        """Words of answers that a lenient reader takes in any case;
-        empty where case has a meaning.
+        """Words of answers that a lenient reader takes in any case.
+
+        They are empty where case has a meaning.
         """
         return ()
 
@@ -258,8 +266,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @property
     def space(self) -> float:
-        """Estimated number of instances with different canonical forms;
-        infinite if seeds hardly ever repeat one.
+        """Estimated number of instances with different canonical forms.
+
+        It is infinite if seeds hardly ever repeat one.
         """
         return self.few.get(self.tier, math.inf)
 
@@ -296,8 +305,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return split_by(self.canonical(instance))
 
     def prompt(self, instance: Instance) -> str:
-        """Return the complete text for a player: the question,
-        an example answer, and where the answer goes.
+        """Return the complete text for a player.
+
+        It has the question, an example answer, and where the answer goes.
         """
         examples = self.shown_examples(instance, OPENING, CLOSING)
         return (
@@ -306,8 +316,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
         )
 
     def shown_examples(self, instance: Instance, opening: str = "", closing: str = "") -> str:
-        """Return lines that show the example answers of an instance,
-        each between ``opening`` and ``closing``.
+        """Return lines that show the example answers of an instance.
+
+        Each answer stands between ``opening`` and ``closing``.
         """
         lines: list[str] = []
         for lead, answer in self.example_answers(instance):
@@ -351,8 +362,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
             return _invalid(str(error))
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
-        """Return how much of a well-formed answer is right,
-        from 0 to 1; always 0 where a puzzle has no such measure.
+        """Return how much of a well-formed answer is right, from 0 to 1.
+
+        It is always 0 where a puzzle has no such measure.
 
         Args:
             instance: the instance.
@@ -367,8 +379,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return max((self.likeness(instance, constant, best) for constant in valid), default=0.0)
 
     def partial(self, instance: Instance, answer: str, best: str) -> float:
-        """Return the partial credit of a wrong answer,
-        from 0 to :data:`MOST_PARTIAL`; 0 where a puzzle has none.
+        """Return the partial credit of a wrong answer, from 0 to :data:`MOST_PARTIAL`.
+
+        It is 0 where a puzzle has none.
 
         It is :meth:`likeness`, rescaled so that answers that ignore the prompt earn nothing.
         Neither do malformed ones.
@@ -379,8 +392,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @staticmethod
     def credit(likeness: float, chance: float) -> float:
-        """Return the partial credit of a likeness,
-        where ``chance`` is that of answers that ignore the prompt.
+        """Return the partial credit of a likeness.
+
+        ``chance`` is the likeness of answers that ignore the prompt.
         """
         return max(MOST_PARTIAL * (likeness - chance) / (1 - chance), 0.0) if chance < 1 else 0.0
 
