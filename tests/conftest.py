@@ -49,8 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class TimeLeft:
-    """Say once a minute how many tests have run,
-    and how long the rest takes if it goes on like this.
+    """Say once a minute how many tests have run, and how long the rest may take.
+
+    The estimate assumes that the rest runs as fast.
     """
 
     EVERY_SECONDS = 60
@@ -100,8 +101,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _names_in_parameters(item: pytest.Item) -> set[str]:
-    """Return the strings among the parameters of a test,
-    and the names of parameters that have some.
+    """Return the strings among the parameters of a test.
+
+    Return also the names of parameters that have some.
     """
     if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
         return set()
@@ -128,8 +130,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Send all tests of an id to one process,
-    where its programs are compiled once; and all tests of a file.
+    """Send all tests of an id, and all tests of a file, to one process.
+
+    The programs of an id are compiled once there.
 
     The tests of a family of one id go with that id. Tests of agents are spread, since each compiles
     its own programs.
@@ -160,8 +163,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(autouse=True, scope="module")
 def room_for_programs() -> Iterator[None]:
-    """Let go of compiled programs before their memory maps reach Linux's limit of 65,530,
-    where XLA crashes.
+    """Release compiled programs before their memory maps reach Linux's limit.
+
+    The limit is 65,530; XLA crashes there.
     """
     yield
     _make_room()
@@ -189,8 +193,9 @@ def task(card: TaskCard):
 
 @pytest.fixture
 def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Register the toy family and agents of ``tests/plugin``
-    as a third party does, and return their folder.
+    """Register the toy family and agents of ``tests/plugin``, and return their folder.
+
+    They are registered as a third party does it.
     """
     monkeypatch.syspath_prepend(str(PLUGIN))
     monkeypatch.setenv("PYTHONPATH", str(PLUGIN))  # for programs that a test starts

@@ -242,8 +242,9 @@ def test_the_tasks_of_the_suite_all_are_counted() -> None:
 
 
 def test_pages_other_than_the_first_install_extras_by_name() -> None:
-    """The start page explains both forms; one that needs a clone,
-    as the tests of peers do, may use `-e`.
+    """The start page explains both forms of installation.
+
+    A page that needs a clone, as that on the tests of peers does, may use `-e`.
     """
     clones = {"README.md", "CONTRIBUTING.md", "index.md", "other_libraries.md"}
     assert [

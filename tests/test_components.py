@@ -1,5 +1,6 @@
-"""Every entry of every observation and action is explained,
-and some explanations are checked by value.
+"""Test that every entry of every observation and action is explained.
+
+Some explanations are checked by value.
 """
 
 import re
@@ -27,8 +28,9 @@ from rlbench_suite.core.task_card import TaskCard
 
 
 def variations(card: TaskCard) -> Iterator[tuple[str, Any]]:
-    """The task of a card at every difficulty,
-    and those with every value of one setting that is not listed.
+    """Yield the task of a card at every difficulty, and variations of it.
+
+    A variation has a value of one setting that makes no listed id.
     """
     for tier in card.difficulties or (None,):
         yield f"{card.id} {tier or ''}", card.build(difficulty=tier)
@@ -205,8 +207,9 @@ def first_state(task_id: str) -> tuple[Any, Any, Any]:
 
 
 def observed_quantities(task: Any, state: Any, params: Any) -> dict[str, np.ndarray]:
-    """Return the entries of an observation by name, in their units; for several agents ``(agents,
-    ...)``.
+    """Return the entries of an observation by name, in their units.
+
+    Those of several agents are ``(agents, ...)``.
     """
     observation = np.asarray(jax.jit(task.observation)(state, jax.random.key(1), params))
     flat, values, start = observation.reshape(task.card.agents, -1), {}, 0

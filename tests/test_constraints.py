@@ -1,5 +1,6 @@
-"""A constraint counts: its limit stands on the card,
-``info`` and scores show when it is broken, no crash succeeds.
+"""Test that a constraint counts.
+
+Its limit stands on the card, ``info`` and scores show when it is broken, and no crash succeeds.
 """
 
 from __future__ import annotations
@@ -90,8 +91,9 @@ def test_the_reference_keeps_the_constraint_wherever_it_was_measured() -> None:
 
 
 def test_a_task_that_a_player_without_skill_solves_says_why() -> None:
-    """Read what ``rlsuite dev calibrate`` measured of random play
-    and of doing nothing, at every difficulty.
+    """Read what ``rlsuite dev calibrate`` measured at every difficulty.
+
+    It has measured random play and doing nothing.
     """
     for card in cards().values():
         measured = [

@@ -83,8 +83,9 @@ def playable(task: Toy) -> Toy:
 
 
 class KeepsContract(Toy):
-    """A walk on five places with a context each; keeps the contract,
-    so that what breaks it below is one thing.
+    """A walk on five places with a context each, which keeps the contract.
+
+    What breaks it below is one thing at a time.
     """
 
     def __init__(self, **more: Any) -> None:

@@ -46,8 +46,9 @@ LAPACK = re.compile(
     r"|expm|sqrtm|matrix_rank)|jax\.lax\.linalg\..*|jax\.nn\.initializers\.(delta_)?orthogonal"
     r"|jax\.random\.(orthogonal|multivariate_normal)"
 )
-"""JAX calls made of LAPACK: batched and jitted they deadlock a small CPU. On the host,
-NumPy's and SciPy's are free.
+"""JAX calls made of LAPACK.
+
+Batched and jitted they deadlock a small CPU. On the host, NumPy's and SciPy's are free.
 """
 
 TRACES = re.compile(
@@ -96,8 +97,9 @@ def dotted(node: ast.expr) -> str:
 
 
 def uses(source: str) -> Iterator[tuple[int, str]]:
-    """Yield line and full dotted name of every name
-    and attribute chain that a file reads, with aliases resolved.
+    """Yield line and full dotted name of every name and attribute chain in a file.
+
+    Aliases are resolved.
     """
     tree = ast.parse(source)
     names = imported_names(tree)
@@ -111,8 +113,9 @@ def uses(source: str) -> Iterator[tuple[int, str]]:
 
 
 def assigned_names(source: str) -> Iterator[str]:
-    """Yield every name that a file gives: to variables,
-    arguments, attributes, functions and classes.
+    """Yield every name that a file gives.
+
+    It gives names to variables, arguments, attributes, functions and classes.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -205,8 +208,9 @@ EMPTY_WORDS = frozenset(
     shown spelt spent such taken theirs thing told wanted way whole wished
     """.split()  # noqa: SIM905  # fifty strings are harder to read
 )
-"""Words that tell the grammar of a value and not what it is:
-``found`` of what, ``other`` than which.
+"""Words that tell the grammar of a value and not what it is.
+
+Nobody knows ``found`` of what, or ``other`` than which.
 """
 
 EMPTY_WORDS_IN_USE = [("envs/tools/office/apps/tasks.py", "due")]
@@ -303,8 +307,9 @@ def test_float64_is_a_context_not_a_flag() -> None:
 
 
 def test_only_gymnasium_s_base_space_takes_a_type_in_brackets() -> None:
-    """Gymnasium 1.2, which pyproject.toml allows,
-    refuses to import classes of ``spaces.MultiDiscrete[...]``.
+    """Gymnasium 1.2 refuses to import classes of ``spaces.MultiDiscrete[...]``.
+
+    pyproject.toml allows that version.
     """
     assert matches(SOURCES, r"\bspaces\.(?!Space\b)\w+\[") == []
 
@@ -330,8 +335,9 @@ def test_nothing_of_one_machine() -> None:
 
 
 def test_no_measured_value_stands_twice() -> None:
-    """Python keeps the last of two equal keys of a JSON object
-    without a word, as after a careless merge.
+    """Python keeps the last of two equal keys of a JSON object without a word.
+
+    A careless merge makes such keys.
     """
     twice: list[str] = []
 
@@ -439,8 +445,9 @@ def test_yardsticks_are_measured_and_lie_between_random_play_and_the_reference()
 
 
 def test_the_reference_succeeds_in_four_of_five_episodes_or_the_card_says_why() -> None:
-    """Read what ``rlsuite dev calibrate`` measured,
-    at every difficulty; a reason that is not needed is none.
+    """Read what ``rlsuite dev calibrate`` measured, at every difficulty.
+
+    A reason that is not needed is left out.
     """
     for card in registry.cards().values():
         measured = [card.scores(tier).get("reference") for tier in card.difficulties or (None,)]

@@ -1,5 +1,6 @@
-"""Contexts of one's own in every family:
-the shipped values are the shipped program; splits lie apart; truths.
+"""Test contexts of users in every family.
+
+The shipped values give the shipped program, splits lie apart, and known truths hold.
 """
 
 from __future__ import annotations
@@ -146,8 +147,9 @@ def test_ranges_are_kept_and_train_and_test_lie_apart(name: str) -> None:
 
 
 def test_another_ball_moves_as_its_equation_says() -> None:
-    """From rest under a constant force without damping:
-    v = F t / m, and x = F t (t + dt) / 2 m by Euler's rule.
+    """A mass at rest under a constant force without damping has v = F t / m.
+
+    Its position is x = F t (t + dt) / 2 m by Euler's rule.
     """
     task: Any = find_card("PointMaze-v0", context={"mass": 6, "force": 60, "damping": 0}).build(
         dtype="float64"

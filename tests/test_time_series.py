@@ -1,5 +1,6 @@
-"""Records of one's own: what tasks play is what the file says,
-splits lie apart in it, bad files cost one sentence.
+"""Test records of users.
+
+Tasks play what the file says, splits lie apart in it, and bad files cost one sentence.
 """
 
 from __future__ import annotations
@@ -70,8 +71,9 @@ def test_ends_of_lines_drop_no_column(tmp_path: Path) -> None:
 
 
 def test_prices_hold_until_the_next_row(tmp_path: Path) -> None:
-    """Prices of hours, halves and quarters: a step has the mean of its time,
-    and the last row holds to its end.
+    """Read prices of hours, halves and quarters.
+
+    A step has the mean of its time, and the last row holds to its end.
     """
     series = Series(
         "prices", "", (Column("price", "EUR", -1, 9, "", holds=True, longest_gap=4),), "h", 2.0, 3
@@ -276,8 +278,9 @@ def test_a_drive_follows_the_record_of_its_setpoint() -> None:
 
 
 def test_a_drive_works_against_the_record_of_its_load() -> None:
-    """A step of a machine at rest under no voltage gains -T dt / (J + J_L);
-    a record of zeros changes no bit.
+    """A step of a machine at rest under no voltage gains -T dt / (J + J_L).
+
+    A record of zeros changes no bit.
     """
     plain: Any = card("PMSMSpeed-v0").build(dtype="float64")
     rows = 2 * (plain.card.horizon + 1)

@@ -1,5 +1,6 @@
-"""The vector env goes step by step as Gymnasium's own batch
-of single envs, in both autoreset modes.
+"""Compare the vector env, step by step, with Gymnasium's own batch of single envs.
+
+Both autoreset modes are compared.
 """
 
 from __future__ import annotations

@@ -19,8 +19,9 @@ BATCH = 8
 def play(
     name: str, keywords: dict, policy_share: float
 ) -> tuple[gymnasium.vector.VectorEnv, list[tuple]]:
-    """Play 300 steps, a share of them by full throttle,
-    the others at random; return (observation, reward, over).
+    """Play 300 steps; return (observation, reward, over).
+
+    A share of the actions is full throttle; the others are random.
     """
     batch = gymnasium.make_vec(name, BATCH, goal=True, autoreset_mode="SameStep", **keywords)
     observations, _ = batch.reset(seed=3)

@@ -1,5 +1,7 @@
-"""PettingZoo environments: their conformance tests,
-what those leave out, and equality with the joint env.
+"""Test PettingZoo environments.
+
+They pass PettingZoo's conformance tests and checks of what those leave out, and equal the joint
+env.
 """
 
 import warnings
@@ -106,8 +108,9 @@ def assert_equal(tree: Any, expected: Any) -> None:
 
 
 def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
-    """PettingZoo 1.27's parallel_seed_test stops after one step;
-    this compares three episodes to the bit.
+    """Compare three episodes to the bit.
+
+    PettingZoo 1.27's parallel_seed_test stops after one step.
     """
     steps = 8  # a random pilot of two tumbles within 15
     first, second = parallel(task_id, max_cycles=steps), parallel(task_id, max_cycles=steps)

@@ -1,5 +1,6 @@
-"""The fast single environment shows what the plain one shows,
-bit for bit, at every step of every id.
+"""Compare the fast single environment with the plain one.
+
+They show the same, bit for bit, at every step of every id.
 """
 
 from __future__ import annotations

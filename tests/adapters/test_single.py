@@ -205,8 +205,9 @@ def _leaves(tree):
 
 
 def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> None:
-    """The rest of a random episode is the same after a restore,
-    in this environment and in another.
+    """The rest of a random episode is the same after a restore.
+
+    It is the same in this environment and in another.
     """
     env, another = (gymnasium.make(card.id, split="test", max_episode_steps=9) for _ in range(2))
     env.reset(seed=1)
@@ -227,8 +228,10 @@ def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> Non
 
 
 def _play_on(env: gymnasium.Env, actions: list) -> list:
-    """Outcomes of an episode until its end, its value there,
-    and the first observation of the next one.
+    """Return what an episode shows until its end and at the next reset.
+
+    These are the outcomes of its steps, its value at the end, and the first observation of the next
+    episode.
     """
     outcomes = []
     for action in actions:
@@ -478,8 +481,9 @@ def test_time_limit_is_truncation(card: TaskCard) -> None:
 
 
 def test_both_flags_are_set_only_where_a_time_limit_meets_the_end(card: TaskCard) -> None:
-    """As with Gymnasium's ``TimeLimit``: it truncates at its step,
-    whether or not the task ends there itself.
+    """The limit truncates at its step, whether or not the task ends there itself.
+
+    Gymnasium's ``TimeLimit`` does the same.
     """
     bare = gymnasium.make(card.id, max_episode_steps=-1)
     actions = random_actions(bare.action_space, 4, min(card.horizon, 40))

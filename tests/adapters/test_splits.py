@@ -43,8 +43,9 @@ def actions_of_reference(card: TaskCard) -> list[list[Any]]:
 
 @pytest.mark.every_id
 def test_splits_show_different_episodes(card: TaskCard, room_for_many: None) -> None:
-    """Random actions tell the splits apart,
-    or else those of the reference, which looks at what matters.
+    """Random actions tell the splits apart, or else those of the reference do.
+
+    The reference looks at what matters.
     """
     if not card.contexts:
         pytest.skip("one context: the card says so")

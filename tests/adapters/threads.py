@@ -1,5 +1,6 @@
-"""Run work in threads that take turns as often as possible,
-and compare plays in threads with plays alone.
+"""Run work in threads that take turns as often as possible.
+
+Plays in threads are compared with plays alone.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 
 def assert_plays_as_alone(task_id: str) -> None:
-    """Play episodes of four seeds in four threads,
-    and compare them with plays one after another.
+    """Play episodes of four seeds in four threads.
+
+    Compare them with plays one after another.
     """
     play(task_id, 0)  # compiles
     seeds = range(1, 5)

@@ -1,5 +1,6 @@
-"""Memories of recurrent PPO against their published equations,
-written out in NumPy, and against a task.
+"""Compare memories of recurrent PPO with their published equations, and train one.
+
+The equations are written out in NumPy.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def with_random_weights(kind: Any, seed: int = 0) -> Any:
-    """Return a unit all of whose weights and biases are random,
-    so that none can be left out unseen.
+    """Return a unit all of whose weights and biases are random.
+
+    None of them can then be left out unseen.
     """
     rng = np.random.default_rng(seed)
     unit = kind.initial(rng, FEATURES, UNIT_COUNT)
@@ -71,8 +73,9 @@ def test_mingru_is_the_published_one() -> None:
 
 
 def test_gtrxl_is_the_published_block_over_a_window() -> None:
-    """Attention head by head and place by place,
-    over the observations so far; old ones leave the window.
+    """Compute attention head by head and place by place, over the observations so far.
+
+    Old observations leave the window.
     """
     unit, rng = with_random_weights(GTrXL), np.random.default_rng(1)
     xs = rng.normal(size=(WINDOW + 4, FEATURES)).astype(np.float32)

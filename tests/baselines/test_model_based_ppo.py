@@ -1,5 +1,7 @@
-"""Model-based PPO: what the models learn, what is left out,
-and problems whose answers are known.
+"""Test model-based PPO.
+
+The tests check what the models learn and what is left out, and solve problems whose answers are
+known.
 """
 
 from __future__ import annotations
@@ -53,8 +55,9 @@ def trained(agent: Any, task: Any, seed: int = 0) -> Any:
 
 
 def plant(count: int) -> tuple[Real, np.ndarray]:
-    """Steps of a plant of two features: x' = x + A (x, u) + noise,
-    whose second part is twice as loud; reward x0 - u0.
+    """Simulate steps of a plant of two features: x' = x + A (x, u) + noise.
+
+    The noise of the second feature is twice as loud; the reward is x0 - u0.
 
     The episode ends where x0 > 1.
     """
@@ -115,8 +118,9 @@ def test_the_best_rollouts_of_each_start_are_left_out() -> None:
 
 
 def test_imagined_steps_are_those_of_the_models() -> None:
-    """Without noise in models of zero weights every step changes features
-    and reward by the mean of the real ones.
+    """Models of zero weights and without noise change everything by the mean of real steps.
+
+    Every step changes features and reward so.
     """
     flat = flatten_task(TARGET, "this test")
     config = Config(total_steps=1, members=2, starts=4, horizon=3, dropout=0.0)

@@ -87,8 +87,9 @@ class Point(NamedTuple):
 
 
 class PointMass(Toy):
-    """A point mass, pushed by at most 2 m/s^2 in steps of 0.2 s;
-    x^2 + 0.1 v^2 + 0.1 u^2 is paid for.
+    """A point mass, pushed by at most 2 m/s^2 in steps of 0.2 s.
+
+    A step costs x^2 + 0.1 v^2 + 0.1 u^2.
     """
 
     def __init__(self) -> None:

@@ -84,8 +84,9 @@ def choose_action(policy: Any, observation: float) -> np.ndarray:
 
 @pytest.fixture
 def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A player that aims at (2, 0) where 0 is seen and
-    at (1, 1) where 1 is, with a shaking hand.
+    """A player that aims at (2, 0) where it sees 0 and at (1, 1) where it sees 1.
+
+    Its hand shakes.
     """
     rng = np.random.default_rng(0)
     observation = rng.integers(0, 2, (4_000, 1))
@@ -243,8 +244,9 @@ def test_cloning_the_expert_flies() -> None:
 
 @pytest.mark.slow
 def test_td3_bc_flies_better_than_who_made_its_data() -> None:
-    """Seeds 0 and 1 reached 0.96 and 0.94 when this was written;
-    the data have 0.49, cloning them gives some 0.65.
+    """Seeds 0 and 1 reached 0.96 and 0.94 when this was written.
+
+    The data have 0.49, and cloning them gives some 0.65.
     """
     dataset_score = access.find("hover/medium").score
     assert dataset_score is not None

@@ -98,8 +98,9 @@ def test_agents_share_a_policy_and_act_on_what_each_sees() -> None:
 
 
 def test_a_time_limit_does_not_end_the_value() -> None:
-    """One state that pays 1 for ever is worth 1 / (1 - gamma) = 5,
-    though every episode is cut off after 4 steps.
+    """One state that pays 1 for ever is worth 1 / (1 - gamma) = 5.
+
+    Every episode is cut off after 4 steps, which must not change that.
 
     Taking the cut for an end would give at most 1 + .8 + .64 + .512 = 2.95.
     """
@@ -114,8 +115,9 @@ def test_a_time_limit_does_not_end_the_value() -> None:
 
 
 def test_staggered_time_limits_fall_evenly_over_an_episode() -> None:
-    """Episodes of 8 steps in 16 environments:
-    two end at every step, not sixteen at every eighth.
+    """Two of 16 environments end at every step, with episodes of 8 steps.
+
+    Without the spread, all sixteen would end at every eighth step.
     """
     flat = flatten_task(Toy(horizon=8), "ppo")
     config = Config(total_steps=1, num_envs=16, num_steps=16, hidden=(4,), stagger=True)
@@ -170,8 +172,9 @@ def test_moments_are_those_of_all_that_was_seen() -> None:
 
 
 def test_a_count_of_rows_that_is_full_stays_and_leaves_moments_finite() -> None:
-    """float32 counts no further than 2**24 batches;
-    a later batch then has the weight of the last one that counted.
+    """float32 counts no further than 2**24 batches.
+
+    A later batch then has the weight of the last one that counted.
     """
     full = Moments(jnp.zeros(2), jnp.ones(2), jnp.float32(2**24 * 64))
     later = full.update(jnp.full((64, 2), 3.0))
@@ -235,8 +238,9 @@ def test_a_solved_task_is_not_forgotten() -> None:
 
 
 def test_rewards_are_scaled_on_every_family_that_was_not_tuned_without_it() -> None:
-    """Tasks of this package keep the scale of their rewards
-    unless their own settings ask for another one.
+    """Rewards are scaled on tasks that have no settings of their own.
+
+    Tasks of this package keep the scale of their rewards unless their settings ask for another one.
     """
     path = FOLDER / "ppo.yaml"
     settings = yaml.safe_load(path.read_text())

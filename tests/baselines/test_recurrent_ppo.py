@@ -52,8 +52,9 @@ def test_the_card_decides_and_the_caller_may_overrule_it() -> None:
 
 
 def test_the_unit_is_the_published_one() -> None:
-    """Cho et al. 2014, eqs. 5 to 8, one number at a time in float64,
-    the reset gate after the product as in cuDNN.
+    """Compute equations 5 to 8 of Cho et al. 2014, one number at a time in float64.
+
+    The reset gate comes after the product as in cuDNN.
     """
     rng = np.random.default_rng(0)
     unit = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape), GRU.initial(rng, 3, 4))
@@ -74,9 +75,10 @@ def test_the_unit_is_the_published_one() -> None:
 
 
 def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() -> None:
-    """Two rollouts, cut in the middle of episodes: from the stored first memories and the ends of
-    episodes alone, the same memories come out, and an episode's first step knows nothing of the one
-    before.
+    """Recompute the memories of two rollouts that are cut in the middle of episodes.
+
+    From the stored first memories and the ends of episodes alone, the same memories come out, and
+    an episode's first step knows nothing of the one before.
     """
     agent = PPO(**SMALL | {"num_steps": 9, "minibatches": 1})
     config = agent.config(CUE, "smoke")

@@ -1,5 +1,6 @@
-"""Agents that learn from replayed experience: the buffer,
-time limits, masks, and problems whose answers are known.
+"""Test agents that learn from replayed experience.
+
+The tests check the buffer, time limits and masks, and solve problems whose answers are known.
 """
 
 from __future__ import annotations
@@ -107,8 +108,9 @@ def test_transitions_are_drawn_with_equal_chances() -> None:
 
 @pytest.mark.parametrize("agent", [SAC(**SMALL), DQN(**SMALL)])
 def test_what_is_stored_is_what_happened(agent: Any) -> None:
-    """Every row of a run on the chain of four paying states:
-    where it was, where it went, what ended there.
+    """Check every row of a run on the chain of four paying states.
+
+    A row has where the run was, where it went, and what ended there.
     """
     task = Paying(mortal=True, continuous=agent.name == "sac")
     config = type(agent)(**SMALL, total_steps=160).config(task, "smoke")
@@ -135,8 +137,9 @@ def test_what_is_stored_is_what_happened(agent: Any) -> None:
 def test_a_time_limit_does_not_end_the_value_and_the_end_does(
     name: str, mortal: bool, worth: float
 ) -> None:
-    """One a step for ever is worth 1 / (1 - gamma) = 5 however soon it is cut off;
-    four steps are worth 2.95.
+    """One a step for ever is worth 1 / (1 - gamma) = 5, however soon it is cut off.
+
+    Four steps are worth 2.95.
     """
     task = Paying(mortal, continuous=name == "sac")
     options = SMALL | {"total_steps": 8_000, "gamma": 0.8}
@@ -181,8 +184,9 @@ def test_the_squashed_density_is_that_of_the_samples() -> None:
 
 
 def test_sac_steers_to_the_target_with_the_entropy_it_was_asked_for() -> None:
-    """The target action is (3, -1); the spread about it is free,
-    and ends at two times -1.5 nats.
+    """The target action is (3, -1).
+
+    The spread about it is free, and ends at two times -1.5 nats.
     """
     policy = trained(STEERING, TARGET)
     np.testing.assert_allclose(play(TARGET, policy, range(4)).actions[0, 0], [3, -1], atol=0.1)
@@ -221,8 +225,9 @@ def test_dqn_weighs_objectives_and_shares_between_agents() -> None:
 
 
 def test_dqn_never_takes_nor_bootstraps_from_an_illegal_action() -> None:
-    """The masked arm 4 pays most and is never tried:
-    its value is made high by hand, and must reach no target.
+    """The masked arm 4 pays most and is never tried.
+
+    Its value is made high by hand, and must reach no target.
     """
     task, agent = BANDIT, DQN(**SMALL, total_steps=6_000)
     training = ended(agent, task)
@@ -253,8 +258,9 @@ def test_dqn_never_takes_nor_bootstraps_from_an_illegal_action() -> None:
 
 
 def test_dqn_chooses_by_the_network_and_judges_by_the_target() -> None:
-    """Double estimates: 0.5 of what the target network says
-    of the action that the network likes best.
+    """Double estimates take 0.5 of the target network's value.
+
+    It is the value of the action that the network itself likes best.
     """
     algorithm = DQN(**SMALL, total_steps=2_000).algorithm(
         Bandit(False), DQN(total_steps=1).config(Bandit(False), "smoke")

@@ -1,5 +1,6 @@
-"""The client of chat completions against a real server
-on this machine that answers well, badly and with malice.
+"""Test the client of chat completions against a real server on this machine.
+
+The server answers well, badly and with malice.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
-"""Replies judged in worker processes: the same verdicts,
-within a time limit, whatever a verifier does.
+"""Judge replies in worker processes.
+
+The verdicts are the same, within a time limit, whatever a verifier does.
 """
 
 from __future__ import annotations

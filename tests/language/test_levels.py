@@ -16,8 +16,9 @@ LADDER = {"Sudoku-v0": range(20, 50, 5)}
 
 
 class Learner:
-    """Solves a puzzle with a probability that falls
-    with its difficulty and rises with its skill.
+    """A player that solves a puzzle with some probability.
+
+    It falls with the puzzle's difficulty and rises with the player's skill.
     """
 
     def __init__(self, skill: float) -> None:

@@ -1,5 +1,6 @@
-"""The agent ``llm``: scripted models on a real server play puzzles and games,
-in one sitting and in several.
+"""Test the agent ``llm``.
+
+Scripted models on a real server play puzzles and games, in one sitting and in several.
 """
 
 import asyncio
@@ -239,8 +240,9 @@ GUESSES = (
     "<think>crane?</think> <action>sound</action>",
     "x" * 2**20,
 )
-"""Replies to Wordle: a word, no word of the list,
-words of the list, a megabyte; then the model repeats the first.
+"""Replies to Wordle, after which the model repeats the first.
+
+They are a word, no word of the list, words of the list, and a megabyte.
 """
 
 
@@ -414,8 +416,9 @@ def test_games_are_played_inside_a_running_loop() -> None:
 def test_a_resumed_run_repeats_nothing_and_has_the_same_table(
     solutions: dict[str, str], tmp_path: Path
 ) -> None:
-    """The server refuses after some requests,
-    again and again; a killed program left half a line.
+    """The server refuses after some requests, again and again.
+
+    A killed program left half a line.
     """
     left = 0
 

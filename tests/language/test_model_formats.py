@@ -1,5 +1,6 @@
-"""Right, wrong and hostile replies of scripted models on a real server:
-what they score, strictly and leniently.
+"""Score right, wrong and hostile replies, strictly and leniently.
+
+Scripted models on a real server send them.
 """
 
 from collections.abc import Callable

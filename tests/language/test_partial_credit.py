@@ -1,5 +1,6 @@
-"""Partial credit: wrong answers earn less than right ones,
-and answers that took no thought earn nothing.
+"""Test partial credit.
+
+Wrong answers earn less than right ones, and answers that took no thought earn nothing.
 """
 
 from __future__ import annotations

@@ -62,8 +62,9 @@ def test_a_row_is_plain_and_scores_alike_after_json_and_arrow(card: TaskCard) ->
 
 
 def test_rows_of_different_puzzles_and_tiers_share_a_table() -> None:
-    """Struct columns of Arrow once filled absent fields with None,
-    and rows of another tier had other shapes.
+    """Struct columns of Arrow once filled absent fields with None.
+
+    Rows of another tier had other shapes.
     """
     first, second = (PuzzleDataset("Sudoku4-v0", size=3), PuzzleDataset("SAT-v0", size=3))
     mixed = [*first, *second, *PuzzleDataset("SAT-v0", size=3, difficulty="hard")]
@@ -173,8 +174,9 @@ def test_an_answer_of_another_kind_does_not_harm(answer: Any) -> None:
 
 
 def test_an_answer_that_is_wrong_is_refused_where_it_would_give_credit() -> None:
-    """The solver does not look for another one:
-    an instance that no generator has made may have none.
+    """The solver does not look for another solution.
+
+    An instance that no generator has made may have none.
     """
     row = PuzzleDataset("Sudoku4-v0", size=3)[0]
     wrong = row["answer"].replace("1", "2", 1)

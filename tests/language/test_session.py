@@ -1,5 +1,6 @@
-"""Conversations: the same episode and score as the environment's,
-whatever a model writes around its actions.
+"""Test conversations.
+
+They have the episode and score of the environment, whatever a model writes around its actions.
 """
 
 from __future__ import annotations
@@ -368,8 +369,9 @@ def test_hostile_calls_play_the_noop() -> None:
     "name", ["Vicsek-v0", "Hopper-v0", "Highway-v0", "PMSMTorque-v0", "Zebra-v0", "Maze-v0"]
 )
 def test_a_session_says_what_the_text_view_shows(name: str) -> None:
-    """Replies that are no action play the no-op action;
-    what has not changed at the beginning is not said again.
+    """Replies that are no action play the no-op action.
+
+    What has not changed at the beginning is not said again.
     """
     session, plain = open_session(f"rlsuite/{name}", seed=2), gymnasium.make(f"rlsuite/{name}")
     _, first = plain.reset(seed=2)
@@ -393,8 +395,9 @@ def test_a_session_says_what_the_text_view_shows(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v0", "OfficeApps-v0", "TMaze-v0"])
 def test_the_first_info_of_text_tasks_tells_nothing_of_the_instance(name: str) -> None:
-    """Whoever shows ``info`` to a model gives nothing away:
-    it is the same for every instance of a tier.
+    """Whoever shows ``info`` to a model gives nothing away.
+
+    It is the same for every instance of a tier.
     """
     for difficulty in find_card(name).difficulties or (None,):
         env = gymnasium.make(f"rlsuite/{name}", difficulty=difficulty)

@@ -1,5 +1,6 @@
-"""Computations with the batch axis last, or in one kernel,
-against NumPy, for batches of every size.
+"""Compare fast computations with NumPy, for batches of every size.
+
+They have the batch axis last, or run in one kernel.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Members of a bit set by rank against the definition,
-keys against JAX's, the random player against chance.
+"""Test bit sets, keys and the random player.
+
+Members by rank must follow the definition, keys must equal JAX's, and the random player must agree
+with chance.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Batches of instances and grids, and plans played out,
-for the tests of puzzles that are filled in.
+"""Support the tests of puzzles that are filled in.
+
+There are batches of instances and grids, and plans played out.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def solution_of(puzzle: Any, instance: Any) -> np.ndarray:
 
 
 def grids_of(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[np.ndarray]:
-    """For each instance a full grid with its givens:
-    the solution, one with a few cells changed, or a random one.
+    """Return a full grid with its givens for each instance.
+
+    It is the solution, one with a few cells changed, or a random one.
     """
     rng = np.random.default_rng(seed)
     grids = []
@@ -80,8 +82,9 @@ def masks_by_task(
 def plans_played(
     task: FillTask, instances: Sequence[Any]
 ) -> tuple[list[float], list[bool], list[bool]]:
-    """Plans played by the compiled task: returns,
-    whether all actions were legal, whether they end in success.
+    """Play plans by the compiled task and return what comes of each.
+
+    That is the return, whether all actions were legal, and whether the plan ends in success.
     """
     plans = [list(task.puzzle.plan(instance)) for instance in instances]
     longest = max(map(len, plans))

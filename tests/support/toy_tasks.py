@@ -86,8 +86,9 @@ class Pole(NamedTuple):
 
 
 class CartPole(Toy):
-    """Barto, Sutton & Anderson 1983 with the constants of Gymnasium's CartPole-v1:
-    500 steps, each of which pays 1.
+    """The cart and pole of Barto, Sutton & Anderson 1983.
+
+    The constants are those of Gymnasium's CartPole-v1: 500 steps, each of which pays 1.
     """
 
     def __init__(self) -> None:
@@ -256,9 +257,10 @@ class Spots(NamedTuple):
 
 
 class Picture(Toy):
-    """In which quarter is the spot of the colour that is asked for? Both spots, red and blue, are
-    always there, so that the mean of the pixels is always the same: by it one answer in four is
-    right.
+    """A picture with a question: in which quarter is the spot of the colour asked for?
+
+    Both spots, red and blue, are always there, so that the mean of the pixels is always the same:
+    by it one answer in four is right.
     """
 
     side = 14

@@ -1,5 +1,6 @@
-"""Batches of instances, and tokens played out,
-for the tests of puzzles that are written token by token.
+"""Support the tests of puzzles that are written token by token.
+
+There are batches of instances, and tokens played out.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from rlbench_suite.envs.puzzles.shared.writing import WritingState, WritingTask
 def write_tokens(
     task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequence[int]]
 ) -> tuple[Any, Any, Any]:
-    """Tokens written until the episode is over or they end:
-    returns, successes, and whether the episodes are over.
+    """Write tokens until the episode is over or they end.
+
+    Return the returns, the successes, and whether the episodes are over.
     """
     longest = max(map(len, tokens))
     padded = np.array([[*some, *[-1] * (longest - len(some))] for some in tokens], np.int32)

@@ -1,7 +1,8 @@
-"""Agents that learn, refuse, crash, hang and die. ``TOY_PAUSE`` slows training down, ``TOY_MARKS``
-is a folder for what must be remembered from one process to the next, ``TOY_FULL`` leaves no room
-for their policies. ``TOY_RATE`` and ``TOY_STEPS`` are hyperparameters, as a file of settings has
-them.
+"""Agents that learn, refuse, crash, hang and die.
+
+``TOY_PAUSE`` slows training down, ``TOY_MARKS`` is a folder for what must be remembered from one
+process to the next, ``TOY_FULL`` leaves no room for their policies. ``TOY_RATE`` and ``TOY_STEPS``
+are hyperparameters, as a file of settings has them.
 """
 
 import errno
