@@ -39,7 +39,7 @@ from rlbench_suite.numerics.keys import fold_in
 
 from .configuration import FOLDER, configure, restore
 
-SMALLEST_GAP = 1e-15
+MIN_RETURN_GAP = 1e-15
 """Smallest gap of returns, so that equal returns get equal weights."""
 
 
@@ -223,7 +223,7 @@ class Planner(eqx.Module):
         mean = returns.reshape(self.config.samples, self.config.scenarios).mean(1)
         best = mean.max()
         elite_threshold = jnp.quantile(mean, 1 - self.config.elite)
-        spread = jnp.maximum(best - elite_threshold, SMALLEST_GAP)
+        spread = jnp.maximum(best - elite_threshold, MIN_RETURN_GAP)
         weights = jax.nn.softmax((mean - best) / (self.config.temperature * spread))
         return weights.repeat(self.config.scenarios) / self.config.scenarios
 

@@ -29,7 +29,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # small programs lose time to a second thread.
 prepare_jax(pool=1)
 
-MOST_MAPS = 20_000
+MAX_MAPS = 20_000
 TESTS = Path(__file__).parent
 PLUGIN = TESTS / "plugin"
 SELECTION = pytest.StashKey[Selection]()
@@ -54,7 +54,7 @@ class TimeLeft:
     The estimate assumes that the rest runs as fast.
     """
 
-    EVERY_SECONDS = 60
+    REPORT_SECONDS = 60
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -72,7 +72,7 @@ class TimeLeft:
         self.done += 1
         now = time.monotonic()
         reporter: Any = self.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is None or now - self.last_line < self.EVERY_SECONDS:
+        if reporter is None or now - self.last_line < self.REPORT_SECONDS:
             return
         self.last_line = now
         total = max(self.session.testscollected, self.done)
@@ -180,7 +180,7 @@ def room_for_many() -> Iterator[None]:
 
 def _make_room() -> None:
     maps = Path("/proc/self/maps")
-    if maps.exists() and "jax" in sys.modules and len(maps.read_bytes().splitlines()) > MOST_MAPS:
+    if maps.exists() and "jax" in sys.modules and len(maps.read_bytes().splitlines()) > MAX_MAPS:
         import jax
 
         jax.clear_caches()

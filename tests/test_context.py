@@ -12,7 +12,7 @@ import gymnasium
 import pytest
 
 from rlbench_suite.contexts.context import Constant, read_context, template
-from rlbench_suite.contexts.plain_yaml import LARGEST
+from rlbench_suite.contexts.plain_yaml import MAX_BYTES
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.runs.suite_file import read_suite_file
@@ -174,7 +174,7 @@ def test_scores_lie_beside_the_file(tmp_path: Path) -> None:
         ("", "it is not a mapping"),
         ("{}", "it sets no constant"),
         (b"\xff\xfe", "it is not UTF-8 text"),
-        ("#" * (LARGEST + 1), "it is larger than"),
+        ("#" * (MAX_BYTES + 1), "it is larger than"),
     ],
 )  # fmt: skip
 def test_a_bad_file_costs_one_sentence(tmp_path: Path, text: str | bytes, sentence: str) -> None:

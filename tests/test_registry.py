@@ -159,7 +159,7 @@ def test_the_command_that_measures_a_card_goes_through_a_shell() -> None:
 
 def test_tasks_of_ever_new_difficulties_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(card_module, "_BUILT", {})
-    monkeypatch.setattr(card_module, "MOST_BUILT", 3)
+    monkeypatch.setattr(card_module, "MAX_BUILT_TASKS", 3)
     vicsek = registry.card("Vicsek-v0")
     usual = vicsek.build()
     built = []

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.contexts.time_series import LARGEST, Column, Series, read_record
+from rlbench_suite.contexts.time_series import MAX_BYTES, Column, Series, read_record
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.numerics.process import precision
@@ -194,7 +194,7 @@ def test_weather_and_prices_are_those_of_the_records() -> None:
         ("time,torque,speed\n0,1,1\n0,1\n", "row 2 has 2 columns, and the header 3"),
         ("time,torque,speed\n", "time must increase"),
         ("time,torque,speed\n" + "1\n" * 200_002, "more than 200,000 rows"),
-        ("\0" * (LARGEST + 1), "larger than 33,554,432 bytes"),
+        ("\0" * (MAX_BYTES + 1), "larger than 33,554,432 bytes"),
         ("", "it has no column 'time'"),
         ("\xff" * 100, "it has no column 'time'"),
     ],
@@ -235,7 +235,7 @@ def test_a_table_is_refused_for_its_size_and_for_names_that_stand_twice(
     for name in ("twice.parquet", "twice.csv"):
         with pytest.raises(ValueError, match="the column 'torque' more than once"):
             read_record(name, SERIES, tmp_path)
-    monkeypatch.setattr("rlbench_suite.contexts.time_series.LONGEST", 20)
+    monkeypatch.setattr("rlbench_suite.contexts.time_series.MAX_ROWS", 20)
     table = pa.table([times, zeros, zeros], ["time", "speed", "torque"])
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=5)
     (tmp_path / "a.csv").write_bytes(

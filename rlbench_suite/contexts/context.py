@@ -49,7 +49,7 @@ from rlbench_suite.contexts.time_series import (
     refuse_other_steps,
     sha256_of,
 )
-from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, unknown
+from rlbench_suite.contexts.unknown_names import MAX_QUOTE, unknown
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]{0,47}")
@@ -99,7 +99,7 @@ REWARD = "reward."
 
 A file has them below ``reward``.
 """
-LARGEST_WEIGHT = 1e6
+MAX_WEIGHT = 1e6
 """Largest weight of a term; products of much larger ones leave float32."""
 
 
@@ -115,7 +115,7 @@ def weights(**terms: tuple[float, str]) -> tuple[Constant, ...]:
             weight,
             weight,
             meaning,
-            LARGEST_WEIGHT,
+            MAX_WEIGHT,
             may_vary=False,
             minimum=0.0,
         )
@@ -365,7 +365,7 @@ def _from_label(label: str, settable: _Settable) -> Context:
         return _from_mapping(earlier.mapping(), settable, name=earlier.name, file=earlier.file)
     if not _LABEL.fullmatch(label) or not _cached_file(label).is_file():
         raise ValueError(
-            f"{label[:LONGEST_GIVEN]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by "
+            f"{label[:MAX_QUOTE]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by "
             "this name"
         )
     cached = read_plain_yaml(read_small_file(_cached_file(label), "a context"))
@@ -411,7 +411,7 @@ def _flat(mapping: Mapping[Any, Any], constants: Mapping[str, Constant]) -> dict
         terms = flat.pop(key)
         if not isinstance(terms, Mapping):
             raise ValueError(
-                f"{key} is a mapping of terms to weights, got {str(terms)[:LONGEST_GIVEN]!r}"
+                f"{key} is a mapping of terms to weights, got {str(terms)[:MAX_QUOTE]!r}"
             )
         flat |= {f"{REWARD}{name}": weight for name, weight in terms.items()}
     return flat
@@ -436,19 +436,19 @@ def _number(constant: Constant, value: Any) -> float:
     """Return a number, which may be written with the constant's unit."""
     unit = constant.unit
     if isinstance(value, str):
-        match = _QUANTITY.fullmatch(value[:LONGEST_GIVEN])
+        match = _QUANTITY.fullmatch(value[:MAX_QUOTE])
         try:
             number = read_real(match[1] if match else value)
         except ValueError:
             raise ValueError(
-                f"{constant.name}: expected a number, got {value[:LONGEST_GIVEN]!r}"
+                f"{constant.name}: expected a number, got {value[:MAX_QUOTE]!r}"
             ) from None
         if match and match[2] and match[2] != unit:
             raise ValueError(f"{constant.name} is in {unit or 'no unit'}, got {match[2]!r}")
     elif isinstance(value, int | float) and not isinstance(value, bool):
         number = math.inf * (1 if value > 0 else -1) if abs(value) >= 1e300 else float(value)
     else:
-        raise ValueError(f"{constant.name}: expected a number, got {str(value)[:LONGEST_GIVEN]!r}")
+        raise ValueError(f"{constant.name}: expected a number, got {str(value)[:MAX_QUOTE]!r}")
     above = number > 0 if constant.minimum is None else number >= constant.minimum
     if not (above and number <= constant.maximum) or math.isinf(number):
         lower = "above 0" if constant.minimum is None else f"at least {constant.minimum:g}"

@@ -26,21 +26,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN
+from rlbench_suite.contexts.unknown_names import MAX_QUOTE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".csv", ".parquet")
-LARGEST = 2**25
+MAX_BYTES = 2**25
 """Largest size of a file in bytes."""
-LONGEST_HEADER = 2**16
+MAX_HEADER_BYTES = 2**16
 """Largest number of bytes of a CSV file's first row."""
-LONGEST_REASON = 200
+MAX_REASON_CHARACTERS = 200
 """Largest number of characters of a reader's message that an error repeats."""
-LONGEST = 200_000
+MAX_ROWS = 200_000
 """Largest number of rows of a file, and of steps of a record."""
-LARGEST_FRACTION = 1.5
+MAX_FRACTION = 1.5
 """Largest value of a column in % that is taken for a column of fractions.
 
 Some of these exceed 1, by errors of an instrument.
@@ -147,12 +147,10 @@ def read_record(source: Any, series: Series, folder: Path) -> Record:
     if not isinstance(source, Mapping | str | Path):
         raise ValueError(
             f"{series.name} is a file ({', '.join(series.suffixes)}), got "
-            f"{str(source)[:LONGEST_GIVEN]!r}"
+            f"{str(source)[:MAX_QUOTE]!r}"
         )
     where = (
-        series.name
-        if isinstance(source, Mapping)
-        else f"{series.name} {str(source)[:LONGEST_GIVEN]!r}"
+        series.name if isinstance(source, Mapping) else f"{series.name} {str(source)[:MAX_QUOTE]!r}"
     )
     try:
         if isinstance(source, Mapping):
@@ -190,8 +188,8 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
         ValueError: the columns make no record.
     """
     time, *values = columns
-    if len(time) > LONGEST:
-        raise ValueError(f"it has more than {LONGEST:,} rows")
+    if len(time) > MAX_ROWS:
+        raise ValueError(f"it has more than {MAX_ROWS:,} rows")
     for name, column in zip(names, columns, strict=True):
         if not np.isfinite(column).all():
             row = int(np.argmin(np.isfinite(column)))
@@ -246,7 +244,7 @@ def _refuse_implausible(quantity: Column, values: np.ndarray) -> None:
             f"{quantity.name} must be from {quantity.minimum:g} to {quantity.maximum:g}{unit}, got "
             f"{values[row]:g} in row {row + 1}"
         )
-    if quantity.unit == "%" and values.max() <= LARGEST_FRACTION:
+    if quantity.unit == "%" and values.max() <= MAX_FRACTION:
         raise ValueError(
             f"{quantity.name} must be in %, and its largest value is {values.max():g}: multiply "
             "fractions by 100"
@@ -261,9 +259,9 @@ def _at_steps(
     Values are interpolated, or are the mean of each step where they hold until the next row.
     """
     steps = (time[-1] - time[0]) / series.step
-    if not steps < LONGEST:
+    if not steps < MAX_ROWS:
         raise ValueError(
-            f"it has more than {LONGEST:,} steps of {series.step:g} {series.time_unit}"
+            f"it has more than {MAX_ROWS:,} steps of {series.step:g} {series.time_unit}"
         )
     at = time[0] + series.step * np.arange(int(steps + 1e-9) + 1)
     return np.stack(
@@ -313,10 +311,10 @@ def _read_mapping(
     except (TypeError, ValueError):
         raise ValueError("its columns must be sequences of numbers") from None
     if any(
-        column.ndim != 1 or len(column) != len(columns[0]) or len(column) > LONGEST
+        column.ndim != 1 or len(column) != len(columns[0]) or len(column) > MAX_ROWS
         for column in columns
     ):
-        raise ValueError(f"its columns must be of equal length, at most {LONGEST:,}")
+        raise ValueError(f"its columns must be of equal length, at most {MAX_ROWS:,}")
     return names, columns
 
 
@@ -330,8 +328,8 @@ def _read(path: Path, series: Series) -> tuple[list[str], list[np.ndarray]]:
     try:
         if not path.is_file():
             raise ValueError("there is no such file")
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"it is larger than {LARGEST:,} bytes")
+        if path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
         if kind in series.readers:
             return _read_mapping(
                 series.readers[kind](path, {column.name: column for column in series.columns}),
@@ -342,7 +340,7 @@ def _read(path: Path, series: Series) -> tuple[list[str], list[np.ndarray]]:
     except (pa.ArrowException, OSError) as error:
         reason = getattr(error, "strerror", None) or (error.args[0] if error.args else error)
         words = " ".join(str(reason).split())
-        raise ValueError(words[:LONGEST_REASON].removesuffix(".")) from None
+        raise ValueError(words[:MAX_REASON_CHARACTERS].removesuffix(".")) from None
 
 
 def _read_csv(path: Path, series: Series) -> pa.Table:
@@ -350,10 +348,10 @@ def _read_csv(path: Path, series: Series) -> pa.Table:
     from pyarrow import csv
 
     with path.open("rb") as file:
-        header = file.readline(LONGEST_HEADER).decode("utf-8-sig", "replace").partition("\r")[0]
+        header = file.readline(MAX_HEADER_BYTES).decode("utf-8-sig", "replace").partition("\r")[0]
         names = _present([name.strip().strip('"') for name in header.split(",")], series)
-        if sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(2**20), b"")) > LONGEST:
-            raise ValueError(f"it has more than {LONGEST:,} rows")
+        if sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(2**20), b"")) > MAX_ROWS:
+            raise ValueError(f"it has more than {MAX_ROWS:,} rows")
     kinds = dict.fromkeys(names, pa.float64())
     convert = csv.ConvertOptions(column_types=kinds, include_columns=names, null_values=[])
     try:
@@ -406,8 +404,8 @@ def _read_parquet(path: Path, series: Series) -> pa.Table:
 
     with parquet.ParquetFile(path) as file:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-        if max(file.metadata.num_rows, sum(group.num_rows for group in groups)) > LONGEST:
-            raise ValueError(f"it has more than {LONGEST:,} rows")
+        if max(file.metadata.num_rows, sum(group.num_rows for group in groups)) > MAX_ROWS:
+            raise ValueError(f"it has more than {MAX_ROWS:,} rows")
         schema = file.schema_arrow
         names = _present(schema.names, series)
         for name in names:

@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, one_of, unexpected, unknown
+from rlbench_suite.contexts.unknown_names import MAX_QUOTE, one_of, unexpected, unknown
 from rlbench_suite.core.scale import (
     MAX_CHANCE_SUCCESS,
     MAX_FAILURE_SHARE,
@@ -46,7 +46,7 @@ _BUILT: dict[tuple[Any, ...], Any] = {}
 Equal descriptions share one immutable object, so that its compiled programs are found again.
 """
 _BUILDING = RLock()
-MOST_BUILT = 128
+MAX_BUILT_TASKS = 128
 """Number of built tasks that are remembered.
 
 The number is bounded because a difficulty may be any number, and each makes a task of its own.
@@ -360,14 +360,14 @@ class TaskCard:
         ):
             raise ValueError(
                 f"A difficulty of {self.id} is one of {', '.join(self.difficulties)}, or a finite "
-                f"number; got {str(difficulty)[:LONGEST_GIVEN]}."
+                f"number; got {str(difficulty)[:MAX_QUOTE]}."
             )
         return difficulty
 
     def build(self, *, difficulty: str | float | None = None, dtype: str = "float32") -> Any:
         """Return the ``Task`` or ``HostTask``, importing its file and JAX.
 
-        Equal arguments give the same object. The last :data:`MOST_BUILT` tasks are remembered.
+        Equal arguments give the same object. The last :data:`MAX_BUILT_TASKS` tasks are remembered.
 
         Raises:
             ValueError: unknown difficulty or dtype.
@@ -380,7 +380,7 @@ class TaskCard:
             if task is None:
                 task = load(self.entry_point)(self, difficulty=number, dtype=dtype)
             _BUILT[key] = task  # the last of all
-            while len(_BUILT) > MOST_BUILT:
+            while len(_BUILT) > MAX_BUILT_TASKS:
                 del _BUILT[next(iter(_BUILT))]
         return task
 

@@ -24,9 +24,9 @@ CHUNK = 32
 """Number of replies that a worker gets at a time."""
 READY = "ready"
 """Message of a worker that has started, and of one that has loaded the puzzles of its replies."""
-_LONGEST_REASON = 500
+_MAX_REASON_SIZE = 500
 """Number of characters of an error that a verdict repeats."""
-_LONGEST_START = 120.0
+_MAX_START_SECONDS = 120.0
 """Seconds within which a worker must have started, or loaded puzzles."""
 
 
@@ -57,7 +57,7 @@ class _Worker:
 
     def deadline(self, seconds: float) -> float:
         """Return the time by which it must show a sign of life."""
-        return self.since + (seconds if self.ready else _LONGEST_START)
+        return self.since + (seconds if self.ready else _MAX_START_SECONDS)
 
     def give(self, tasks: list[Task]) -> None:
         """Hand it replies to judge.
@@ -109,7 +109,7 @@ def _judged(
     try:
         return judge(row, reply, **reading)
     except ValueError as error:
-        return Verdict(False, False, False, 0.0, f"{NO_VERDICT}{str(error)[:_LONGEST_REASON]}")
+        return Verdict(False, False, False, 0.0, f"{NO_VERDICT}{str(error)[:_MAX_REASON_SIZE]}")
 
 
 class Judge:
@@ -267,8 +267,8 @@ class Judge:
         if not worker.tasks:
             worker.end()
             raise RuntimeError(
-                f"A process for judging did not start within {_LONGEST_START:g} s. A script needs "
-                "`if __name__ == '__main__':` around its use of Judge."
+                f"A process for judging did not start within {_MAX_START_SECONDS:g} s. A script "
+                "needs `if __name__ == '__main__':` around its use of Judge."
             )
         guilty, *waiting = worker.tasks
         verdicts[guilty[0]] = Verdict(False, False, False, 0.0, reason)

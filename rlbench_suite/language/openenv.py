@@ -50,17 +50,17 @@ from rlbench_suite.language.session import Session, begin
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-LONGEST_FRAME = 4 * 2**20
+MAX_FRAME_CHARACTERS = 4 * 2**20
 """Characters of the longest frame that is read: a long reply counts as a reply.
 
 Longer ones get an error.
 """
-LONGEST_MESSAGE = 4 * LONGEST_FRAME
+MAX_MESSAGE_BYTES = 4 * MAX_FRAME_CHARACTERS
 """Bytes of the longest message.
 
 The WebSocket is closed with code 1009 on longer ones, before they are read.
 """
-LARGEST_SEED = 2**31
+SEED_LIMIT = 2**31
 """Seeds that the server draws are below this."""
 IDLE_SECONDS = 900.0
 """Seconds after which a client that sends nothing loses its place."""
@@ -280,7 +280,7 @@ class Connection:
                 "All sessions of this server are taken; close one, or try again later.",
             )
         self._seated = True
-        seed = secrets.randbelow(LARGEST_SEED) if request.seed is None else request.seed
+        seed = secrets.randbelow(SEED_LIMIT) if request.seed is None else request.seed
         try:
             self.session = self.offer.begin(seed, request.split, request.difficulty)
         except ValueError as error:
@@ -335,10 +335,10 @@ def _read(frame: str) -> tuple[str, dict[str, Any]]:
     Raises:
         Refused: it is no frame of the protocol.
     """
-    if len(frame) > LONGEST_FRAME:
+    if len(frame) > MAX_FRAME_CHARACTERS:
         raise Refused(
             "FRAME_TOO_LARGE",
-            f"A frame has at most {LONGEST_FRAME:,} characters, got {len(frame):,}.",
+            f"A frame has at most {MAX_FRAME_CHARACTERS:,} characters, got {len(frame):,}.",
         )
     try:
         read = json.loads(frame)
@@ -546,6 +546,6 @@ def run(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8000) -> None:
             host=host,
             port=port,
             http=impatient_protocol(),
-            ws_max_size=LONGEST_MESSAGE,
+            ws_max_size=MAX_MESSAGE_BYTES,
             log_level="warning",
         )

@@ -31,7 +31,7 @@ from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.registry import cards
 from rlbench_suite.core.task_card import load
 from rlbench_suite.language.lenient import TAGS, THOUGHTS, Tags, find_answer, plain, read_answer
-from rlbench_suite.puzzle.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle, Verdict
+from rlbench_suite.puzzle.puzzle import CLOSING, MAX_ANSWER_SIZE, OPENING, Puzzle, Verdict
 
 Row = dict[str, Any]
 """A row: ``question``, ``answer`` and ``metadata``."""
@@ -161,7 +161,7 @@ def score(
         return 1.0  # most right replies end in the answer
     answer = find_answer(text, lenient=lenient, **reading)
     bare = (
-        plain(answer) if lenient and answer is not None and len(answer) <= LONGEST_ANSWER else None
+        plain(answer) if lenient and answer is not None and len(answer) <= MAX_ANSWER_SIZE else None
     )
     if best and best in (answer, bare):
         return 1.0

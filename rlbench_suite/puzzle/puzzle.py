@@ -43,12 +43,14 @@ Their shapes and dtypes depend on the tier only.
 OPENING, CLOSING = "<answer>", "</answer>"
 ECHO = " and "
 """Text between the tags where a reply repeats the last line of the prompt."""
-MOST_ECHOES = 1000
+MAX_ECHOES = 1000
 """Number of echoes that are looked at. A reply with more of them holds no answer."""
-LONGEST_ANSWER = 10_000
-MOST_PARTIAL = 0.9
+MAX_ANSWER_SIZE = 10_000
+"""Largest number of characters of an answer."""
+MAX_PARTIAL = 0.9
 """Partial credit that a wrong answer never exceeds."""
-_MOST_TRIES = 100_000
+_MAX_TRIES = 100_000
+"""Largest number of instances that are drawn for one seed."""
 HYPHENATED = re.compile("[A-Za-z0-9]+(?:-[A-Za-z0-9]+)+")
 """Items that hyphens join, none of which has a sign."""
 _SEPARATORS = str.maketrans(dict.fromkeys(",;[](){}\"'", " "))
@@ -181,7 +183,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Judge an answer of at most ``LONGEST_ANSWER`` printable ASCII characters.
+        """Judge an answer of at most ``MAX_ANSWER_SIZE`` printable ASCII characters.
 
         Raises:
             Malformed: it does not follow the format.
@@ -293,11 +295,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
         ):
             raise ValueError(f"A seed is an integer in [0, 2**64), got {seed!r}.")
         dice = Dice(self._stream, int(seed), SPLITS.index(split))
-        for instance in islice(self.draws(dice, split), _MOST_TRIES):
+        for instance in islice(self.draws(dice, split), _MAX_TRIES):
             if instance is not None and self.split_of(instance) == split and self.admits(instance):
                 return instance
         raise RuntimeError(
-            f"{self.name} found no {split} instance in {_MOST_TRIES} attempts (seed {seed})"
+            f"{self.name} found no {split} instance in {_MAX_TRIES} attempts (seed {seed})"
         )
 
     def split_of(self, instance: Instance) -> str:
@@ -336,7 +338,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         answer.
         """
         end = text.rfind(closing)
-        for _ in range(MOST_ECHOES):
+        for _ in range(MAX_ECHOES):
             start = text.rfind(opening, 0, max(end, 0))
             if start < 0:
                 break
@@ -350,9 +352,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
         """Judge an answer (see :meth:`extract`). Raise nothing, whatever the text."""
         if answer is None:
             return _invalid(f"there is no answer between {OPENING} and {CLOSING}")
-        if len(answer) > LONGEST_ANSWER:
+        if len(answer) > MAX_ANSWER_SIZE:
             return _invalid(
-                f"an answer has at most {LONGEST_ANSWER} characters, this one has {len(answer)}"
+                f"an answer has at most {MAX_ANSWER_SIZE} characters, this one has {len(answer)}"
             )
         if not answer.isascii() or not answer.replace("\n", "").isprintable():
             return _invalid("an answer is made of printable ASCII characters and line breaks")
@@ -379,7 +381,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return max((self.likeness(instance, constant, best) for constant in valid), default=0.0)
 
     def partial(self, instance: Instance, answer: str, best: str) -> float:
-        """Return the partial credit of a wrong answer, from 0 to :data:`MOST_PARTIAL`.
+        """Return the partial credit of a wrong answer, from 0 to :data:`MAX_PARTIAL`.
 
         It is 0 where a puzzle has none.
 
@@ -396,7 +398,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
         ``chance`` is the likeness of answers that ignore the prompt.
         """
-        return max(MOST_PARTIAL * (likeness - chance) / (1 - chance), 0.0) if chance < 1 else 0.0
+        return max(MAX_PARTIAL * (likeness - chance) / (1 - chance), 0.0) if chance < 1 else 0.0
 
     def to_plain(self, instance: Instance) -> dict[str, Any]:
         """Return the instance as numbers and lists, for JSON."""

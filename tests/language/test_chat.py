@@ -25,7 +25,7 @@ QUESTION = [{"role": "user", "content": "What is 6 x 7?"}]
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(chat, "FIRST_PAUSE_SECONDS", 0.01)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -191,7 +191,7 @@ def test_pauses_grow_and_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr(chat, "FIRST_PAUSE", 0.5)
+    monkeypatch.setattr(chat, "FIRST_PAUSE_SECONDS", 0.5)
     monkeypatch.setattr(chat.asyncio, "sleep", sleep)
     with ModelServer(always(error(500))) as server, pytest.raises(ChatError):
         ask(server)
@@ -228,12 +228,12 @@ def test_a_long_reply_keeps_its_end() -> None:
     text = "x" * 2**20 + "<answer>42</answer>"
     with ModelServer(always(completion(text))) as server:
         (reply,) = ask(server)
-    assert len(reply.text) == chat.LONGEST_REPLY
+    assert len(reply.text) == chat.MAX_REPLY_CHARACTERS
     assert reply.text.endswith("x<answer>42</answer>")
 
 
 def test_a_response_without_end_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "LARGEST_BODY", 2**20)
+    monkeypatch.setattr(chat, "MAX_BODY_BYTES", 2**20)
     with ModelServer(always(completion("y" * 2**21 + "<answer>42</answer>"))) as server:
         (reply,) = ask(server)
     assert (reply.text, reply.finish_reason, reply.usage.estimated) == ("", "too large", True)
@@ -277,7 +277,7 @@ def test_tool_calls_are_read_and_broken_ones_dropped() -> None:
 
 def test_a_thousand_tool_calls_are_cut() -> None:
     with ModelServer(always(completion(tool_calls=[tool_call("f", {})] * 1000))) as server:
-        assert len(ask(server)[0].message["tool_calls"]) == chat.MOST_CALLS
+        assert len(ask(server)[0].message["tool_calls"]) == chat.MAX_TOOL_CALLS
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ EPISODES = 5
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(chat, "FIRST_PAUSE_SECONDS", 0.01)
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +274,7 @@ def test_a_game_has_the_score_of_its_replies(tmp_path: Path) -> None:
     for row in rows:
         session = by_hand(
             row["episode_seed"],
-            lambda number: GUESSES[number % len(GUESSES)][-chat.LONGEST_REPLY :],
+            lambda number: GUESSES[number % len(GUESSES)][-chat.MAX_REPLY_CHARACTERS :],
         )
         assert (row["return"], row["success"], row["length"]) == (
             session.total_reward,

@@ -13,7 +13,7 @@ from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.language import PuzzleDataset, puzzle_of, rows, score
 from rlbench_suite.language.rows import instance_of
 from rlbench_suite.puzzle.dice import Dice
-from rlbench_suite.puzzle.puzzle import MOST_PARTIAL, Puzzle
+from rlbench_suite.puzzle.puzzle import MAX_PARTIAL, Puzzle
 
 pytestmark = pytest.mark.every_puzzle
 
@@ -47,7 +47,7 @@ def test_partial_credit_is_for_thought_alone(card: TaskCard) -> None:
         ):
             truth = puzzle.verify(instance, answer).score
             earned = credit(row, answer)
-            assert earned == 1 if truth == 1 else truth <= earned <= max(truth, MOST_PARTIAL)
+            assert earned == 1 if truth == 1 else truth <= earned <= max(truth, MAX_PARTIAL)
             assert earned == credit(row | {"answer": ""}, answer), "the stored answer is not needed"
             fenced = f"<answer>```\n{answer}\n```</answer>"
             assert earned == score(row, fenced, partial=True, lenient=True) or answer == twice

@@ -36,7 +36,7 @@ TEXTS = [
     ("TMaze-v0", None),
 ]
 OTHER_TASKS = ("DeepSeaTreasure-v0", "Inventory-v0", "SAT-v0", "Sudoku4-v0", "QuadcopterHover-v0")
-MOST_TURNS = 40
+MAX_TURNS = 40
 
 
 def open_session(task_id: str, **keywords: Any) -> EpisodeSession:
@@ -107,7 +107,7 @@ def test_the_reference_scores_in_words_what_it_scores_in_numbers(
         plain = gymnasium.make(f"rlsuite/{name}", split="test", difficulty=difficulty)
         plain.reset(seed=seed)
         choose, total, info = reference(session), 0.0, {}
-        while not session.done and session.turns < MOST_TURNS:
+        while not session.done and session.turns < MAX_TURNS:
             action = choose()
             turn = session.reply(wrapped[session.turns % 3].format(spell_action(session, action)))
             _, reward, terminated, truncated, info = plain.step(action)
