@@ -273,7 +273,9 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
                         reset_mask, episodes, self._last, self._draw
                     )
                 self._episodes, self._last, self._over = beginning
-            return self._out(self._last.observation), self._infos(self._last.info, reset_mask)
+            return self._to_backend(self._last.observation), self._infos(
+                self._last.info, reset_mask
+            )
 
     def _reset_mask(self, options: dict[str, Any] | None) -> np.ndarray:
         """Return the mask of the entries whose episodes are to begin."""
@@ -353,14 +355,14 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
             infos = self._infos(info)
             if same_step:
                 infos |= self._final(step, ended)
-            rewards = self._out(reward)
+            rewards = self._to_backend(reward)
             if self.reward_space.shape and self.backend == "numpy":
                 rewards = rewards.view(VectorReward)
             return (
-                self._out(latest.observation),
+                self._to_backend(latest.observation),
                 rewards,
-                self._out(outcome.terminated),
-                self._out(outcome.truncated),
+                self._to_backend(outcome.terminated),
+                self._to_backend(outcome.truncated),
                 infos,
             )
 
@@ -454,7 +456,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
             raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
         return np.array(self._last.info["action_mask"])
 
-    def _out(self, tree: Any) -> Any:
+    def _to_backend(self, tree: Any) -> Any:
         return jax.tree.map(np.array, tree) if self.backend == "numpy" else tree
 
     def _infos(self, info: dict[str, Any], entries: np.ndarray | None = None) -> dict[str, Any]:
@@ -463,7 +465,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         Those are all entries, or ``entries``.
         """
         infos = {}
-        for name, value in self._out(info).items():
+        for name, value in self._to_backend(info).items():
             infos[name] = (
                 value.view(np.int8) if name == "action_mask" and self.backend == "numpy" else value
             )
@@ -486,7 +488,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         if not done.any():
             return {}
         final_obs = np.full(self.num_envs, None, dtype=object)
-        observations = self._out(step.observation)
+        observations = self._to_backend(step.observation)
         for i in np.flatnonzero(done):
             final_obs[i] = jax.tree.map(lambda leaf, i=i: leaf[i], observations)
         final_info: dict[str, Any] = {}

@@ -36,7 +36,7 @@ from rlbench_suite.core.episode import (
     scalar_return,
     seed_key,
 )
-from rlbench_suite.core.policy import View, as_declared, player_for
+from rlbench_suite.core.policy import View, player_for, restrict_view
 from rlbench_suite.core.task import Described
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.numerics.process import precision, refuse_after_fork
@@ -110,7 +110,7 @@ def check_shapes(bench: Bench) -> Iterator[str]:
     task = bench.task
     _, info = env.reset(seed=0)
     for entry_point in filter(None, (task.card.reference, *task.card.yardsticks.values())):
-        player = as_declared(player_for(task, entry_point))
+        player = restrict_view(player_for(task, entry_point))
         observation, _ = env.reset(seed=0)
         mask = info.get("action_mask")
         if mask is not None:

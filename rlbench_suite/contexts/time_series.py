@@ -157,7 +157,7 @@ def read_record(source: Any, series: Series, folder: Path) -> Record:
             names, columns = _read_mapping(source, series)
         else:
             names, columns = _read(folder / source, series)
-        table = _checked(columns, names, series)
+        table = _record_table(columns, names, series)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
     data = np.ascontiguousarray(table, "<f8").tobytes()
@@ -171,7 +171,7 @@ def refuse_other_steps(record: Record, series: Series) -> None:
         ValueError: it was. The message is a part of a sentence.
     """
     try:
-        _present(("time", *record.columns), series)
+        _columns_to_read(("time", *record.columns), series)
     except ValueError as error:
         raise ValueError(f"{series.name}: {error}") from None
     if record.step and not math.isclose(record.step, series.step, rel_tol=1e-9):
@@ -181,7 +181,9 @@ def refuse_other_steps(record: Record, series: Series) -> None:
         )
 
 
-def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series) -> np.ndarray:
+def _record_table(
+    columns: Sequence[np.ndarray], names: Sequence[str], series: Series
+) -> np.ndarray:
     """Return the table of a record at the steps of the task, float64 ``(steps, columns)``.
 
     Raises:
@@ -222,7 +224,7 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
         if (table != np.round(table)).any():
             raise ValueError("its values must be whole numbers")
     else:
-        table = _at_steps(time, values, [quantities[name].holds for name in names[1:]], series)
+        table = _resample(time, values, [quantities[name].holds for name in names[1:]], series)
     if len(table) < series.min_steps:
         raise ValueError(
             f"it has {len(table)} steps of {series.step:g} {series.time_unit}, and at least "
@@ -251,7 +253,7 @@ def _refuse_implausible(quantity: Column, values: np.ndarray) -> None:
         )
 
 
-def _at_steps(
+def _resample(
     time: np.ndarray, values: Sequence[np.ndarray], hold: Sequence[bool], series: Series
 ) -> np.ndarray:
     """Return columns at the steps of the task.
@@ -280,7 +282,7 @@ def _means(at: np.ndarray, time: np.ndarray, values: np.ndarray, step: float) ->
     return np.diff(np.interp(np.append(at, at[-1] + step), ends, area)) / step
 
 
-def _present(columns: Collection[str], series: Series) -> list[str]:
+def _columns_to_read(columns: Collection[str], series: Series) -> list[str]:
     """Return the columns to read, time first.
 
     Raises:
@@ -305,7 +307,7 @@ def _read_mapping(
     columns_by_name: Mapping[Any, Any], series: Series
 ) -> tuple[list[str], list[np.ndarray]]:
     """Return names and columns of a mapping."""
-    names = _present(columns_by_name, series)
+    names = _columns_to_read(columns_by_name, series)
     try:
         columns = [np.asarray(columns_by_name[name], np.float64) for name in names]
     except (TypeError, ValueError):
@@ -349,7 +351,7 @@ def _read_csv(path: Path, series: Series) -> pa.Table:
 
     with path.open("rb") as file:
         header = file.readline(MAX_HEADER_BYTES).decode("utf-8-sig", "replace").partition("\r")[0]
-        names = _present([name.strip().strip('"') for name in header.split(",")], series)
+        names = _columns_to_read([name.strip().strip('"') for name in header.split(",")], series)
         if sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(2**20), b"")) > MAX_ROWS:
             raise ValueError(f"it has more than {MAX_ROWS:,} rows")
     kinds = dict.fromkeys(names, pa.float64())
@@ -407,7 +409,7 @@ def _read_parquet(path: Path, series: Series) -> pa.Table:
         if max(file.metadata.num_rows, sum(group.num_rows for group in groups)) > MAX_ROWS:
             raise ValueError(f"it has more than {MAX_ROWS:,} rows")
         schema = file.schema_arrow
-        names = _present(schema.names, series)
+        names = _columns_to_read(schema.names, series)
         for name in names:
             if not (
                 types.is_floating(schema.field(name).type)

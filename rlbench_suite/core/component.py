@@ -77,7 +77,7 @@ def singles(meanings: Mapping[str, str]) -> tuple[Component, ...]:
     return tuple(Component(name, meaning) for name, meaning in meanings.items())
 
 
-def scaled(name: str, meaning: str, scale: float, unit: str) -> Component:
+def scaled_component(name: str, meaning: str, scale: float, unit: str) -> Component:
     """Make a single component whose value 1 stands for ``scale`` units.
 
     Four digits of it are printed.

@@ -102,7 +102,7 @@ class Unprivileged(NamedTuple):
         return action, next_memory
 
 
-def as_declared(policy: Any) -> Any:
+def restrict_view(policy: Any) -> Any:
     """Return a policy that reads state and params only if its class is declared privileged.
 
     It acts like the given one, and is the given one if that is declared.

@@ -29,7 +29,7 @@ from rlbench_suite.adapters.rollout import Record, play, replay
 from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.agent import Agent, HostPolicy, Progress
 from rlbench_suite.core.episode import scalar_return
-from rlbench_suite.core.policy import Policy, as_declared
+from rlbench_suite.core.policy import Policy, restrict_view
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -209,7 +209,7 @@ def evaluate(
     if not isinstance(policy, Policy) and (reset := getattr(policy, "reset", None)):
         reset()
     if isinstance(policy, Policy):
-        return play(task, as_declared(policy), seeds, split=split)
+        return play(task, restrict_view(policy), seeds, split=split)
     if task.card.host:
         return play(task, policy, seeds, split=split)
     return replay(task, _choose_on_host(task, policy, seeds, split), seeds, split=split)

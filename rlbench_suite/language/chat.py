@@ -343,7 +343,7 @@ def _read(body: bytes, request: dict[str, Any]) -> Reply:
         raise _Lost(f"the response is no chat completion ({body[:100].decode(errors='replace')!r})")
     message: Message = {
         "role": "assistant",
-        "content": _clean(_joined(completion.get("content")))[-MAX_REPLY_CHARACTERS:],
+        "content": _clean(_join_content(completion.get("content")))[-MAX_REPLY_CHARACTERS:],
     }
     if calls := _tool_calls(completion.get("tool_calls")):
         message["tool_calls"] = calls
@@ -391,7 +391,7 @@ def _tool_calls(entries: Any) -> list[dict[str, Any]]:
     return calls
 
 
-def _joined(content: Any) -> str:
+def _join_content(content: Any) -> str:
     """Return content as one text. Some servers send a list of parts."""
     if isinstance(content, list):
         content = "".join(

@@ -219,7 +219,7 @@ class PuzzleDataset(Dataset):
     def _warn_of_repeats(self) -> None:
         """Warn if many rows repeat earlier ones."""
         each = self.size / len(self.puzzles)
-        different = sum(expected_different(puzzle.space / 2, each) for puzzle in self.puzzles)
+        different = sum(expected_distinct(puzzle.space / 2, each) for puzzle in self.puzzles)
         if self.size - different > max(REPEATS * self.size, 1):
             warnings.warn(
                 f"{self.id} has few different instances at this difficulty: of {self.size} rows "
@@ -229,7 +229,7 @@ class PuzzleDataset(Dataset):
             )
 
 
-def expected_different(instances: float, rows: float) -> float:
+def expected_distinct(instances: float, rows: float) -> float:
     """Return the expected number of different instances among sampled rows.
 
     The rows are sampled uniformly from so many instances.

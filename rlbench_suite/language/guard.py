@@ -44,7 +44,7 @@ def is_loopback(host: str | None) -> bool:
         return False
 
 
-def checked_token(token: str | None) -> str | None:
+def check_token(token: str | None) -> str | None:
     """Return a token, or None if there is none.
 
     Raises:
@@ -71,7 +71,7 @@ class Guard:
 
     def __init__(self, app: Application, token: str | None = None) -> None:
         self.app = app
-        self.token = checked_token(token)
+        self.token = check_token(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""

@@ -91,12 +91,12 @@ def _work(pipe: Connection, judge: Callable[..., Verdict], reading: Mapping[str,
         pipe.send(READY)
         try:
             for row, reply in tasks:
-                pipe.send(_judged(judge, row, reply, reading))
+                pipe.send(_judge_row(judge, row, reply, reading))
         except TypeError as error:
             pipe.send(error)
 
 
-def _judged(
+def _judge_row(
     judge: Callable[..., Verdict], row: Row, reply: Completion, reading: Mapping[str, Any]
 ) -> Verdict:
     """Judge a reply.
@@ -175,7 +175,7 @@ class Judge:
                 BaseException
             ):  # verdicts on these replies must not be taken for those on later ones
                 self._workers = [
-                    self._renewed(worker) if worker.tasks else worker for worker in self._workers
+                    self._restart(worker) if worker.tasks else worker for worker in self._workers
                 ]
                 raise
         reasons = [judged.reason for judged in verdicts if judged.reason.startswith(NO_VERDICT)]
@@ -197,7 +197,7 @@ class Judge:
                     try:
                         worker.give(chunks[0])
                     except OSError:  # it was killed while it had nothing to do
-                        self._workers[index] = self._renewed(worker)
+                        self._workers[index] = self._restart(worker)
                     else:
                         chunks.popleft()
             busy = [worker for worker in self._workers if worker.tasks or not worker.ready]
@@ -274,9 +274,9 @@ class Judge:
         verdicts[guilty[0]] = Verdict(False, False, False, 0.0, reason)
         if waiting:
             chunks.appendleft(waiting)
-        self._workers[self._workers.index(worker)] = self._renewed(worker)
+        self._workers[self._workers.index(worker)] = self._restart(worker)
 
-    def _renewed(self, worker: _Worker) -> _Worker:
+    def _restart(self, worker: _Worker) -> _Worker:
         """End a worker and start another."""
         worker.end()
         return self._start()

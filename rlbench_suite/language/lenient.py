@@ -248,16 +248,16 @@ def plain(answer: str) -> str:
     text = answer.translate(_ASCII).replace("\r\n", "\n").replace("\r", "\n").strip()
     for _ in range(_MAX_LAYERS):
         label = _LABEL.match(text)
-        inner = text[label.end() :] if label else _inside(text)
+        inner = text[label.end() :] if label else _strip_marks(text)
         if inner is None and text.endswith("."):
-            inner = _inside(text[:-1].rstrip())
+            inner = _strip_marks(text[:-1].rstrip())
         if inner is None:
             break
         text = inner.strip()
     return text
 
 
-def _inside(text: str) -> str | None:
+def _strip_marks(text: str) -> str | None:
     """Return what the outermost marks surround; None if there are none."""
     fenced = text.startswith("```")
     if text[:1] not in _OPENINGS or (fenced and (not text.endswith("```") or len(text) < 6)):

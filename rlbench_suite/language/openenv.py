@@ -44,7 +44,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task_card import SPLITS, TaskCard
-from rlbench_suite.language.guard import Guard, checked_token, impatient_protocol
+from rlbench_suite.language.guard import Guard, check_token, impatient_protocol
 from rlbench_suite.language.session import Session, begin
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class Connection:
         self._seated = False
 
     def _reset(self, data: dict[str, Any]) -> dict[str, Any]:
-        request = _checked(Reset, data)
+        request = _validate(Reset, data)
         if not self._seated and not self._seats.acquire(blocking=False):
             raise Refused(
                 "CAPACITY_REACHED",
@@ -303,7 +303,7 @@ class Connection:
                 "VALIDATION_ERROR",
                 unknown("type of action", kind, [name for name in ACTIONS if name]),
             )
-        action = _checked(ACTIONS[kind], data)
+        action = _validate(ACTIONS[kind], data)
         if isinstance(action, ListTools):
             return _observation_frame({"tools": self.tools})
         if self.session is None:
@@ -365,7 +365,7 @@ def _read(frame: str) -> tuple[str, dict[str, Any]]:
     return kind, data
 
 
-def _checked(model: type[Model], data: dict[str, Any]) -> Model:
+def _validate(model: type[Model], data: dict[str, Any]) -> Model:
     for name in data:
         if name not in model.model_fields:
             raise Refused("VALIDATION_ERROR", unknown("field", name, model.model_fields))
@@ -432,7 +432,7 @@ def make_app(
         from starlette.websockets import WebSocket, WebSocketDisconnect
     except ImportError as error:
         raise ImportError("The server needs FastAPI: pip install 'rlbench-suite[serve]'") from error
-    checked_token(token)
+    check_token(token)
     card = find_card(offer.task_id)
     tools = listed(offer.try_out().tools)
     pool = ThreadPoolExecutor(threads or os.cpu_count(), thread_name_prefix="episodes")

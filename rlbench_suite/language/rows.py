@@ -134,7 +134,7 @@ def verdict(
         answer = find_answer(
             answer, lenient=lenient, outside_thoughts=outside_thoughts, tags=tags, thoughts=thoughts
         )
-    return _judged(row, answer, lenient=lenient, partial=partial)
+    return _judge_answer(row, answer, lenient=lenient, partial=partial)
 
 
 def score(
@@ -165,10 +165,10 @@ def score(
     )
     if best and best in (answer, bare):
         return 1.0
-    return _judged(row, answer, lenient=lenient, partial=partial, bare=bare).score
+    return _judge_answer(row, answer, lenient=lenient, partial=partial, bare=bare).score
 
 
-def _judged(
+def _judge_answer(
     row: Mapping[str, Any],
     answer: str | None,
     *,
@@ -184,7 +184,7 @@ def _judged(
     metadata = metadata_of(row)
     puzzle, instance = _instance(metadata["id"], metadata["tier"], metadata["instance"])
     try:
-        return _by_rules(
+        return _judge_by_rules(
             row, metadata, puzzle, instance, answer, lenient=lenient, partial=partial, bare=bare
         )
     except (
@@ -201,7 +201,7 @@ def _judged(
         ) from error
 
 
-def _by_rules(
+def _judge_by_rules(
     row: Mapping[str, Any],
     metadata: Mapping[str, Any],
     puzzle: Puzzle[Any],

@@ -19,7 +19,7 @@ import numpy as np
 from jax import lax
 
 from rlbench_suite.numerics.bit_exact import computed_once
-from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.numerics.reductions import sum_in_order
 
 _WORD = 32
 """Bits of a machine word."""
@@ -63,7 +63,7 @@ class BitSet(NamedTuple):
     @property
     def size(self) -> jax.Array:
         """Number of members, int32."""
-        return summed(self._counts.reshape(-1))
+        return sum_in_order(self._counts.reshape(-1))
 
     @property
     def _counts(self) -> jax.Array:
@@ -74,7 +74,7 @@ class BitSet(NamedTuple):
 
         If there is none, return a number that is not a member.
         """
-        group, rank = _find_group(list(summed(self._counts, 1)), rank)
+        group, rank = _find_group(list(sum_in_order(self._counts, 1)), rank)
         words = lax.dynamic_index_in_dim(self.words, group, keepdims=False)
         index, rank = _find_group(list(lax.population_count(words).astype(jnp.int32)), rank)
         word = _pick(list(words), index)
@@ -102,12 +102,12 @@ def unpack_bits(numbers: Sequence[jax.Array], width: int) -> jax.Array:
         width: bits to take of each, at most 32.
     """
 
-    words = joined_bits([(number, width) for number in numbers])
+    words = join_bits([(number, width) for number in numbers])
     bits = words[:, None] >> np.arange(_WORD, dtype=np.uint32) & 1
     return (bits == 1).reshape(-1)[: len(numbers) * width]
 
 
-def joined_bits(fields: Sequence[tuple[jax.Array, int]]) -> jax.Array:
+def join_bits(fields: Sequence[tuple[jax.Array, int]]) -> jax.Array:
     """Return words that hold numbers one after another, uint32 ``(n,)``.
 
     Args:

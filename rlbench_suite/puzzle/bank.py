@@ -113,7 +113,7 @@ def _recipe(module: str) -> str:
     files = {Path(__file__).with_name("puzzle.py"), Path(__file__).with_name("dice.py")}
     spec = importlib.util.find_spec(module)
     if spec and spec.origin:
-        files |= _with_imports(Path(spec.origin), module.rpartition(".")[0])
+        files |= _imported_files(Path(spec.origin), module.rpartition(".")[0])
     hashed = hashlib.sha256()
     for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
         hashed.update(_code(file).encode())
@@ -156,7 +156,7 @@ def _code(file: Path) -> str:
     return ast.dump(tree)
 
 
-def _with_imports(module: Path, package: str) -> set[Path]:
+def _imported_files(module: Path, package: str) -> set[Path]:
     """Return the files of a module and of its family that it imports, directly or not.
 
     None of them is run.

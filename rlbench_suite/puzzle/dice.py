@@ -66,7 +66,7 @@ class Dice:
         self._raw = _NO_WORDS
         self._words: list[int] = []
 
-    def _more(self, count: int = _CHUNK) -> list[int]:
+    def _draw_words(self, count: int = _CHUNK) -> list[int]:
         """Return the next ``count`` words in reverse order.
 
         Return the rest of a block if it has fewer.
@@ -86,14 +86,14 @@ class Dice:
     def word(self) -> int:
         """Sample 64 random bits."""
         if not self._words:
-            self._words = self._more()
+            self._words = self._draw_words()
         return self._words.pop()
 
     def words(self, count: int) -> list[int]:
         """Sample ``count`` times :meth:`word`."""
         ready = self._words
         while len(ready) < count:
-            ready[:0] = self._more(max(count - len(ready), _CHUNK))
+            ready[:0] = self._draw_words(max(count - len(ready), _CHUNK))
         first = len(ready) - count
         words = ready[first:]
         del ready[first:]

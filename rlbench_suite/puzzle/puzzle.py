@@ -255,9 +255,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
                 items = joined.split("-")
             elif set(joined.lower()) <= letters and max(map(len, letters)) == 1:
                 items = list(joined)
-        return " ".join(self.respelled(items))
+        return " ".join(self.restore_case(items))
 
-    def respelled(self, items: Sequence[str]) -> list[str]:
+    def restore_case(self, items: Sequence[str]) -> list[str]:
         """Return items with the case of :attr:`caseless`."""
         spellings = self._spellings
         return [spellings.get(item.lower(), item) if item.isascii() else item for item in items]

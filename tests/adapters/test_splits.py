@@ -61,6 +61,6 @@ def test_splits_show_different_episodes(card: TaskCard, room_for_many: None) -> 
         differing = 0
         for seed, actions in enumerate(actions_of_reference(card)):
             differing += observed_bytes(train, seed, actions) != observed_bytes(test, seed, actions)
-    assert differing >= ENOUGH, (
+    assert differing >= MIN_DIFFERING_SEEDS, (
         f"{card.id}: of {SEEDS} seeds only {differing} show different episodes on the two splits"
     )

@@ -47,7 +47,7 @@ TARGET, CHAIN = Target(), Chain()
 STEERING, WALKING = (ModelBasedPPO(**SMALL, total_steps=steps) for steps in (6_000, 3_000))
 
 
-def trained(agent: Any, task: Any, seed: int = 0) -> Any:
+def train_policy(agent: Any, task: Any, seed: int = 0) -> Any:
     *progress, policy = agent.train(task, seed=seed, budget="smoke")
     assert all(isinstance(event, Progress) for event in progress)
     assert progress[-1].steps == progress[-1].total_steps >= agent.config(task, "smoke").total_steps
@@ -146,13 +146,13 @@ def test_imagined_steps_are_those_of_the_models() -> None:
 
 def test_it_steers_to_the_target_and_walks_the_chain() -> None:
     np.testing.assert_allclose(
-        play(TARGET, trained(STEERING, TARGET), range(4)).actions[0, 0], [3, -1], atol=0.15
+        play(TARGET, train_policy(STEERING, TARGET), range(4)).actions[0, 0], [3, -1], atol=0.15
     )
-    np.testing.assert_array_equal(play(CHAIN, trained(WALKING, CHAIN), range(4)).length, 4)
+    np.testing.assert_array_equal(play(CHAIN, train_policy(WALKING, CHAIN), range(4)).length, 4)
 
 
 def test_the_same_seed_gives_the_same_bits_and_a_policy_survives_its_file(tmp_path: Path) -> None:
-    policy, same_seed, different_seed = (trained(STEERING, TARGET, seed) for seed in (3, 3, 4))
+    policy, same_seed, different_seed = (train_policy(STEERING, TARGET, seed) for seed in (3, 3, 4))
     first = jax.tree.leaves(policy)
     assert all(np.array_equal(a, b) for a, b in zip(first, jax.tree.leaves(same_seed), strict=True))
     assert not all(
@@ -219,5 +219,7 @@ def test_it_grows_lettuce_after_ten_seasons_of_real_steps() -> None:
     Fifty episodes tell a mean to .08, and this seed's is .52.
     """
     task = registry.card("Lettuce-v0").build()
-    record = play(task, trained(ModelBasedPPO(), task), evaluation_seeds(task.card, 0, "smoke"))
+    record = play(
+        task, train_policy(ModelBasedPPO(), task), evaluation_seeds(task.card, 0, "smoke")
+    )
     assert task.card.normalise(float(record.total.mean())) >= 0.45

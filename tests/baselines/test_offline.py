@@ -66,7 +66,7 @@ def steps_of(observation: np.ndarray, action: np.ndarray, reward: np.ndarray) ->
     )
 
 
-def trained(agent: OfflineAgent, task: Any, seed: int = 0) -> Any:
+def train_policy(agent: OfflineAgent, task: Any, seed: int = 0) -> Any:
     *progress, policy = agent.train(task, seed=seed, budget="smoke")
     assert all(isinstance(event, Progress) for event in progress)
     assert (
@@ -97,21 +97,21 @@ def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cloning_gives_the_mean_action_of_each_state(noisy: None) -> None:
-    policy = trained(BC(total_steps=3_000, hidden=(32,)), Room())
+    policy = train_policy(BC(total_steps=3_000, hidden=(32,)), Room())
     # The mean of 2,000 such draws is within 0.03.
     np.testing.assert_allclose(choose_action(policy, 0), [2, 0], atol=0.08)
     np.testing.assert_allclose(choose_action(policy, 1), [1, 1], atol=0.08)
 
 
 def test_values_draw_the_policy_from_what_was_done_to_what_pays(noisy: None) -> None:
-    policy = trained(TD3BC(total_steps=6_000, hidden=(32, 32)), Room())  # the paper's alpha
+    policy = train_policy(TD3BC(total_steps=6_000, hidden=(32, 32)), Room())  # the paper's alpha
     for observation, done, best in ((0, [2, 0], [2.5, -0.5]), (1, [1, 1], [1.5, 0.5])):
         action = choose_action(policy, observation)
         assert np.linalg.norm(action - best) < 0.35 < np.linalg.norm(action - done)
 
 
 def test_without_weight_on_values_it_is_cloning(noisy: None) -> None:
-    policy = trained(TD3BC(total_steps=6_000, hidden=(32,), alpha=0.0), Room())
+    policy = train_policy(TD3BC(total_steps=6_000, hidden=(32,), alpha=0.0), Room())
     np.testing.assert_allclose(choose_action(policy, 0), [2, 0], atol=0.08)
 
 
@@ -168,7 +168,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(noisy: None) 
         return [
             np.asarray(leaf)
             for leaf in jax.tree.leaves(
-                trained(TD3BC(total_steps=300, hidden=(8,)), Room(), seed).actor
+                train_policy(TD3BC(total_steps=300, hidden=(8,)), Room(), seed).actor
             )
         ]
 
@@ -179,7 +179,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(noisy: None) 
 
 def test_a_policy_is_the_same_after_saving_and_loading(noisy: None, tmp_path: Path) -> None:
     task, agent = Room(), BC(total_steps=300, hidden=(8,))
-    policy, path = trained(agent, task), str(tmp_path / "policy.safetensors")
+    policy, path = train_policy(agent, task), str(tmp_path / "policy.safetensors")
     agent.save(policy, path)
     for a, b in zip(jax.tree.leaves(policy), jax.tree.leaves(agent.load(path, task)), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -227,7 +227,7 @@ def score(agent: OfflineAgent) -> float:
     return task.card.normalise(
         float(
             evaluate(
-                task, trained(agent, task, 0), evaluation_seeds(task.card, 0, "smoke")
+                task, train_policy(agent, task, 0), evaluation_seeds(task.card, 0, "smoke")
             ).total.mean()
         )
     )

@@ -47,7 +47,7 @@ SMALL = {
 }
 
 
-def trained(task: Any, steps: int, seed: int = 0, **overrides: Any) -> Any:
+def train_policy(task: Any, steps: int, seed: int = 0, **overrides: Any) -> Any:
     *progress, policy = PPO(**SMALL, total_steps=steps, **overrides).train(
         task, seed=seed, budget="smoke"
     )
@@ -60,40 +60,44 @@ def trained(task: Any, steps: int, seed: int = 0, **overrides: Any) -> Any:
     ("task", "best"), [(Bandit(masked=False), 16.0), (Bandit(masked=True), 12.0)]
 )
 def test_bandit_finds_the_best_legal_arm(task: Bandit, best: float) -> None:
-    record = play(task, trained(task, 10_000), range(4))
+    record = play(task, train_policy(task, 10_000), range(4))
     np.testing.assert_array_equal(record.total, best)
 
 
 @pytest.mark.parametrize(("weight", "cost"), [(0.0, 8.0), (1.0, 0.0)])
 def test_a_price_on_costs_leaves_the_arm_that_costs(weight: float, cost: float) -> None:
-    record = play(CostlyBandit(), trained(CostlyBandit(), 10_000, cost_weight=weight), range(4))
+    record = play(
+        CostlyBandit(), train_policy(CostlyBandit(), 10_000, cost_weight=weight), range(4)
+    )
     np.testing.assert_array_equal(record.cost, cost)
 
 
 def test_chain_is_walked_straight_to_its_end() -> None:
-    record = play(Chain(), trained(Chain(), 20_000, seed=1), range(4))
+    record = play(Chain(), train_policy(Chain(), 20_000, seed=1), range(4))
     np.testing.assert_array_equal(record.total, 1)
     np.testing.assert_array_equal(record.length, 4)
 
 
 def test_several_choices_at_once() -> None:
-    np.testing.assert_array_equal(play(Digits(), trained(Digits(), 15_000), range(4)).total, 12)
+    np.testing.assert_array_equal(
+        play(Digits(), train_policy(Digits(), 15_000), range(4)).total, 12
+    )
 
 
 def test_continuous_actions_reach_their_target() -> None:
-    record = play(Target(), trained(Target(), 40_000), range(4))
+    record = play(Target(), train_policy(Target(), 40_000), range(4))
     np.testing.assert_allclose(record.actions[0, 0], [3, -1], atol=0.2)
 
 
 @pytest.mark.parametrize(("weights", "arm"), [((0.9, 0.1), 0), ((0.1, 0.9), 1)])
 def test_weights_decide_between_objectives(weights: tuple[float, float], arm: int) -> None:
     task = TwoObjectives(weights)
-    np.testing.assert_array_equal(play(task, trained(task, 8_000), range(2)).actions, arm)
+    np.testing.assert_array_equal(play(task, train_policy(task, 8_000), range(2)).actions, arm)
 
 
 def test_agents_share_a_policy_and_act_on_what_each_sees() -> None:
     np.testing.assert_array_equal(
-        play(TwoAgents(), trained(TwoAgents(), 8_000), range(2)).actions[0, 0], [0, 1]
+        play(TwoAgents(), train_policy(TwoAgents(), 8_000), range(2)).actions[0, 0], [0, 1]
     )
 
 
@@ -253,7 +257,9 @@ def test_rewards_are_scaled_on_every_family_that_was_not_tuned_without_it() -> N
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
     def weights(seed: int) -> list[np.ndarray]:
-        return [np.asarray(leaf) for leaf in jax.tree.leaves(trained(Chain(), 2_000, seed).actor)]
+        return [
+            np.asarray(leaf) for leaf in jax.tree.leaves(train_policy(Chain(), 2_000, seed).actor)
+        ]
 
     first, same_seed, different_seed = weights(3), weights(3), weights(4)
     assert all(np.array_equal(a, b) for a, b in zip(first, same_seed, strict=True))

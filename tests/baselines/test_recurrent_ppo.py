@@ -26,16 +26,16 @@ CUE = Cue()
 
 
 @cache
-def trained(recurrent: str | None, seed: int = 0) -> Any:
+def train_policy(recurrent: str | None, seed: int = 0) -> Any:
     *_, policy = PPO(**SMALL, recurrent=recurrent).train(CUE, seed=seed, budget="smoke")
     return policy
 
 
 def test_a_memory_remembers_the_cue_and_without_one_it_is_chance() -> None:
-    policy = trained(None)  # the card says that the task is partially observed
+    policy = train_policy(None)  # the card says that the task is partially observed
     assert isinstance(policy, Policy)
     assert play(CUE, policy, range(400)).total.mean() > 0.9
-    memoryless = play(CUE, trained("none"), range(400)).total.mean()
+    memoryless = play(CUE, train_policy("none"), range(400)).total.mean()
     assert 0.4 < memoryless < 0.6  # half, give or take four standard errors
 
 
@@ -108,7 +108,7 @@ def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() 
 
 def test_playing_step_by_step_is_what_training_saw() -> None:
     """A policy's memory runs through a whole episode as it does through a rollout."""
-    policy = trained(None)
+    policy = train_policy(None)
     record = play(CUE, policy, range(64))
     unit = policy.actor.unit
     answer = record.actions[:, CUE.delay]
@@ -152,7 +152,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
 
 def test_the_same_seed_gives_the_same_bits_and_weights_survive_saving(tmp_path: Path) -> None:
     agent = PPO(**SMALL)
-    policy = trained(None)
+    policy = train_policy(None)
     *_, again = agent.train(CUE, seed=0, budget="smoke")
     path = str(tmp_path / "policy.safetensors")
     agent.save(policy, path)

@@ -76,7 +76,7 @@ def ended(agent: Any, task: Any, seed: int = 0) -> Any:
     return training
 
 
-def trained(agent: Any, task: Any, seed: int = 0) -> Any:
+def train_policy(agent: Any, task: Any, seed: int = 0) -> Any:
     *progress, policy = agent.train(task, seed=seed, budget="smoke")
     assert all(isinstance(event, Progress) for event in progress)
     assert progress[-1].steps == progress[-1].total_steps >= agent.config(task, "smoke").total_steps
@@ -188,7 +188,7 @@ def test_sac_steers_to_the_target_with_the_entropy_it_was_asked_for() -> None:
 
     The spread about it is free, and ends at two times -1.5 nats.
     """
-    policy = trained(STEERING, TARGET)
+    policy = train_policy(STEERING, TARGET)
     np.testing.assert_allclose(play(TARGET, policy, range(4)).actions[0, 0], [3, -1], atol=0.1)
     x = jnp.broadcast_to(policy.moments.normalise(jnp.ones((1, 1))), (5_000, 1))
     noise = jax.random.normal(jax.random.key(0), (5_000, 2))
@@ -198,7 +198,9 @@ def test_sac_steers_to_the_target_with_the_entropy_it_was_asked_for() -> None:
 
 def test_sac_agents_share_a_policy_and_act_on_what_each_sees() -> None:
     task = Pair()
-    actions = play(task, trained(SAC(**SMALL, total_steps=12_000), task), range(2)).actions[0, 0]
+    actions = play(task, train_policy(SAC(**SMALL, total_steps=12_000), task), range(2)).actions[
+        0, 0
+    ]
     np.testing.assert_allclose(actions[:, 0], [0, 1], atol=0.15)
 
 
@@ -207,11 +209,11 @@ def test_sac_agents_share_a_policy_and_act_on_what_each_sees() -> None:
 
 def test_dqn_finds_the_best_legal_arm() -> None:
     agent = DQN(**SMALL, total_steps=6_000)
-    np.testing.assert_array_equal(play(BANDIT, trained(agent, BANDIT), range(4)).total, 12)
+    np.testing.assert_array_equal(play(BANDIT, train_policy(agent, BANDIT), range(4)).total, 12)
 
 
 def test_dqn_walks_the_chain_straight_to_its_end() -> None:
-    np.testing.assert_array_equal(play(CHAIN, trained(WALKING, CHAIN), range(4)).length, 4)
+    np.testing.assert_array_equal(play(CHAIN, train_policy(WALKING, CHAIN), range(4)).length, 4)
 
 
 def test_dqn_weighs_objectives_and_shares_between_agents() -> None:
@@ -219,7 +221,7 @@ def test_dqn_weighs_objectives_and_shares_between_agents() -> None:
     flat = DQN().algorithm(task, DQN().config(task, "smoke")).flat
     np.testing.assert_allclose(flat.agent_rewards(jnp.array([1.0, 0.0])), [0.1])
     actions = play(
-        TwoAgents(), trained(DQN(**SMALL, total_steps=6_000), TwoAgents()), range(2)
+        TwoAgents(), train_policy(DQN(**SMALL, total_steps=6_000), TwoAgents()), range(2)
     ).actions
     np.testing.assert_array_equal(actions[0, 0], [0, 1])
 
@@ -303,7 +305,7 @@ def test_exploration_is_uniform_over_legal_actions_and_falls() -> None:
 @pytest.mark.parametrize(("agent", "task"), [(STEERING, TARGET), (WALKING, CHAIN)])
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(agent: Any, task: Any) -> None:
     first, same_seed, different_seed = (
-        jax.tree.leaves(trained(agent, task, seed)) for seed in (3, 3, 4)
+        jax.tree.leaves(train_policy(agent, task, seed)) for seed in (3, 3, 4)
     )
     assert all(np.array_equal(a, b) for a, b in zip(first, same_seed, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(first, different_seed, strict=True))
@@ -313,7 +315,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(agent: Any, t
 def test_a_policy_is_the_same_after_saving_and_loading(
     agent: Any, task: Any, tmp_path: Path
 ) -> None:
-    policy = trained(agent, task)
+    policy = train_policy(agent, task)
     path = str(tmp_path / "policy.safetensors")
     agent.save(policy, path)
     again = agent.load(path, task)
@@ -368,7 +370,7 @@ def test_a_run_of_both_leaves_out_what_each_cannot_play(tmp_path: Path) -> None:
 
 def test_dqn_finds_treasures_in_a_smoke_budget() -> None:
     task = registry.card("DeepSeaTreasure-v0").build()
-    record = play(task, trained(DQN(), task), evaluation_seeds(task.card, 0, "smoke"))
+    record = play(task, train_policy(DQN(), task), evaluation_seeds(task.card, 0, "smoke"))
     weights = np.asarray(task.card.weights)
     assert task.card.normalise(float((record.total @ weights).mean())) >= 0.9
 
@@ -377,6 +379,6 @@ def test_dqn_finds_treasures_in_a_smoke_budget() -> None:
 def test_sac_controls_currents_in_24_000_steps() -> None:
     task = registry.card("PMSMCurrent-v0").build()
     record = play(
-        task, trained(SAC(total_steps=24_000), task), evaluation_seeds(task.card, 0, "smoke")
+        task, train_policy(SAC(total_steps=24_000), task), evaluation_seeds(task.card, 0, "smoke")
     )
     assert task.card.normalise(float(record.total.mean())) >= 0.85

@@ -13,15 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlbench_suite.numerics.batch_last import batch_last, few_in_one_kernel, numbered
+from rlbench_suite.numerics.batch_last import axis_numbers, batch_last, few_in_one_kernel
 from rlbench_suite.numerics.bitset import flags_and_numbers
-from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.numerics.reductions import sum_in_order
 
 
 def marked(numbers: Any, index: Any, table: Any) -> tuple[Any, Any]:
     """Double the number at an index, and add up all; the table shifts them."""
-    doubled = jnp.where(numbered(4, index) == index, 2 * numbers, numbers)
-    return doubled, summed(doubled) + summed(table)
+    doubled = jnp.where(axis_numbers(4, index) == index, 2 * numbers, numbers)
+    return doubled, sum_in_order(doubled) + sum_in_order(table)
 
 
 @pytest.mark.parametrize("arranged", [batch_last, few_in_one_kernel])

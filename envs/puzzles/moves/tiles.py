@@ -37,7 +37,7 @@ from gymnasium import spaces
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.numerics.bit_exact import computed_once
-from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.numerics.reductions import sum_in_order
 from rlbench_suite.puzzle.dice import Dice
 
 from ..shared import parsing
@@ -387,7 +387,7 @@ class RearrangementTask(PuzzleTask[BoardState]):
         apart = jnp.zeros(self.cells, jnp.int32)
         for tile in range(self.cells):
             apart = jnp.where(cells == tile, self.puzzle.distance[tile], apart)
-        return summed(apart)
+        return sum_in_order(apart)
 
     # -- host side ---------------------------------------------------------------------------------
 
