@@ -88,10 +88,10 @@ def imported_names(tree: ast.AST) -> dict[str, str]:
     return names
 
 
-def dotted(node: ast.expr) -> str:
+def dotted_name(node: ast.expr) -> str:
     """Spell an attribute chain as ``a.b.c``; anything else is the empty string."""
     if isinstance(node, ast.Attribute):
-        base = dotted(node.value)
+        base = dotted_name(node.value)
         return f"{base}.{node.attr}" if base else ""
     return node.id if isinstance(node, ast.Name) else ""
 
@@ -105,7 +105,7 @@ def uses(source: str) -> Iterator[tuple[int, str]]:
     names = imported_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute | ast.Name):
-            first, _, tail = dotted(node).partition(".")
+            first, _, tail = dotted_name(node).partition(".")
             if first:
                 yield node.lineno, ".".join(filter(None, (names.get(first, first), tail)))
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -169,7 +169,7 @@ def jax_at_import(source: str) -> list[tuple[int, str]]:
     names = imported_names(tree)
     calls = []
     for call in runs_at_import(tree):
-        first, _, tail = dotted(call.func).partition(".")
+        first, _, tail = dotted_name(call.func).partition(".")
         name = ".".join(filter(None, (names.get(first, first), tail)))
         if name.startswith("jax.") and not TRACES.fullmatch(name):
             calls.append((call.lineno, name))
@@ -183,7 +183,7 @@ def tensors_only(source: str) -> set[tuple[int, str]]:
         (node.lineno, "torch.load")
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
-        and dotted(node.func) == "torch.load"
+        and dotted_name(node.func) == "torch.load"
         and any(
             k.arg == "weights_only" and isinstance(k.value, ast.Constant) and k.value.value is True
             for k in node.keywords
@@ -191,7 +191,7 @@ def tensors_only(source: str) -> set[tuple[int, str]]:
     }
 
 
-def forbidden(source: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
+def forbidden_uses(source: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
     """List the uses of names that match the whole pattern."""
     hits = [
         (line, name)
@@ -238,11 +238,13 @@ EMPTY_WORDS_IN_USE = [("envs/tools/office/apps/tasks.py", "due")]
     ],
 )
 def test_forbidden_names_are_seen_through_aliases(pattern: re.Pattern[str], source: str) -> None:
-    assert forbidden(source, pattern)
+    assert forbidden_uses(source, pattern)
 
 
 def test_tensors_alone_may_be_read() -> None:
-    assert not forbidden("import torch\ntorch.load('policy.pt', weights_only=True)", CODE_FROM_DATA)
+    assert not forbidden_uses(
+        "import torch\ntorch.load('policy.pt', weights_only=True)", CODE_FROM_DATA
+    )
 
 
 @pytest.mark.parametrize(
@@ -282,7 +284,7 @@ def test_nothing_untrusted_is_executed() -> None:
     hits = [
         f"{at(path)}:{line} {name}"
         for path in SOURCES
-        for line, name in forbidden(read(path), CODE_FROM_DATA)
+        for line, name in forbidden_uses(read(path), CODE_FROM_DATA)
     ]
     assert not hits + matches(SOURCES, r"allow_pickle\s*=\s*True")
 
@@ -291,7 +293,7 @@ def test_no_batched_lapack() -> None:
     assert not [
         f"{at(path)}:{line} {name}"
         for path in SOURCES
-        for line, name in forbidden(read(path), LAPACK)
+        for line, name in forbidden_uses(read(path), LAPACK)
     ]
 
 

@@ -224,10 +224,10 @@ def test_weights_make_a_scalar_env_of_several_objectives(weights: tuple[float, f
 
 
 def test_a_scalar_env_of_weights_runs_in_wrappers_and_vectors_for_scalars() -> None:
-    def weighted() -> gymnasium.Env:
+    def make_weighted() -> gymnasium.Env:
         return gymnasium.wrappers.NormalizeReward(gymnasium.make(TREASURE, weights=(1.0, 1.0)))
 
-    batch = SyncVectorEnv([weighted, weighted])
+    batch = SyncVectorEnv([make_weighted, make_weighted])
     batch.reset(seed=0)
     assert np.isfinite(batch.step(np.array([1, 3]))[1]).all()
 

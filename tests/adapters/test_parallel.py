@@ -50,7 +50,7 @@ def random_actions(env: TaskParallelEnv, rng: np.random.Generator) -> dict[str, 
     return actions
 
 
-def stacked(observations: dict[str, Any]) -> np.ndarray:
+def stack_observations(observations: dict[str, Any]) -> np.ndarray:
     """Return the agents' observations in rows, without masks."""
     return np.stack(
         [each["observation"] if isinstance(each, dict) else each for each in observations.values()]
@@ -120,7 +120,7 @@ def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
     assert_equal(first_trace, second_trace)
     assert_equal(first_trace, trace(first, 3, seed=5))
     starts = [
-        stacked(reset[0])
+        stack_observations(reset[0])
         for reset in (first_trace[0], first_trace[1 + 2 * steps], trace(second, 1, seed=6)[0])
     ]
     assert all((a != b).any() for a, b in [starts[:2], starts[1:], starts[::2]])
@@ -134,7 +134,7 @@ def test_equals_the_joint_env(task_id: str) -> None:
         seed = 11 if episode == 0 else None
         observations, infos = env.reset(seed=seed)
         observation, info = joint.reset(seed=seed)
-        np.testing.assert_array_equal(stacked(observations), observation)
+        np.testing.assert_array_equal(stack_observations(observations), observation)
         over, steps = False, 0
         while not over:
             actions = random_actions(env, rng)
@@ -143,7 +143,7 @@ def test_equals_the_joint_env(task_id: str) -> None:
                 np.stack(list(actions.values()))
             )
             steps += 1
-            np.testing.assert_array_equal(stacked(observations), observation)
+            np.testing.assert_array_equal(stack_observations(observations), observation)
             # The joint env takes the mean in the task's float32, which holds seven digits.
             assert np.mean(list(rewards.values())) == pytest.approx(reward, rel=2e-6, abs=1e-6)
             assert set(terminations.values()) == {terminated}

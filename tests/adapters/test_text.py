@@ -138,7 +138,7 @@ def test_to_end_an_episode_at_once_earns_no_more_than_noop_and_random(name: str)
     text: Any = gymnasium.make(card.id, view="text", split="test").unwrapped
     task, rng = text.task, np.random.default_rng(0)
 
-    def answered(reply: str, seed: int) -> tuple[bool, float]:
+    def answer(reply: str, seed: int) -> tuple[bool, float]:
         text.reset(seed=seed)
         _, _, over, _, info = text.step(reply)
         return over, info["score"]
@@ -156,12 +156,12 @@ def test_to_end_an_episode_at_once_earns_no_more_than_noop_and_random(name: str)
         with suppress(ValueError):  # an action without words
             replies.add(task.spell(np.asarray(action), text.episode.state, text.params))
     forfeits = [
-        reply for reply in sorted(replies) if all(answered(reply, seed)[0] for seed in range(5))
+        reply for reply in sorted(replies) if all(answer(reply, seed)[0] for seed in range(5))
     ]
     measured = card.scores()
     max_score = card.normalise(max(measured[player].high for player in ("noop", "random")))
     for reply in forfeits[:FORFEITS]:
-        scores = [answered(reply, seed)[1] for seed in range(5, 5 + GAMES)]
+        scores = [answer(reply, seed)[1] for seed in range(5, 5 + GAMES)]
         assert np.mean(scores) <= max_score + 4 * np.std(scores) / GAMES**0.5 + 1e-6, reply
 
 

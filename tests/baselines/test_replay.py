@@ -66,7 +66,7 @@ class Pair(TwoAgents):
         return -((action[:, 0] - jnp.arange(2)) ** 2)
 
 
-def ended(agent: Any, task: Any, seed: int = 0) -> Any:
+def train_to_the_end(agent: Any, task: Any, seed: int = 0) -> Any:
     """The last state of a training run."""
     config = agent.config(task, "smoke")
     algorithm = agent.algorithm(task, config)
@@ -149,7 +149,7 @@ def test_a_time_limit_does_not_end_the_value_and_the_end_does(
         if name == "sac"
         else DQN(**options, target_period=20)
     )
-    training = ended(agent, task)
+    training = train_to_the_end(agent, task)
     x = training.moments.normalise(jnp.eye(5)[:1])
     networks = training.learner.networks
     computed = (
@@ -232,7 +232,7 @@ def test_dqn_never_takes_nor_bootstraps_from_an_illegal_action() -> None:
     Its value is made high by hand, and must reach no target.
     """
     task, agent = BANDIT, DQN(**SMALL, total_steps=6_000)
-    training = ended(agent, task)
+    training = train_to_the_end(agent, task)
     experience = training.buffer.experience
     filled = int(training.buffer.filled)
     assert filled >= 6_000
@@ -269,14 +269,21 @@ def test_dqn_chooses_by_the_network_and_judges_by_the_target() -> None:
     )
     network = algorithm.networks(0)
 
-    def saying(*numbers: float) -> Any:
+    def network_with_biases(*numbers: float) -> Any:
         last = network.layers[-1]
         end = last._replace(weight=0 * last.weight, bias=np.array(numbers, np.float32))
         return network._replace(layers=(*network.layers[:-1], end))
 
     x = jnp.ones((1, 1))
     batch = Experience(x, jnp.zeros((1, 1), jnp.int32), jnp.zeros(1), x, None, jnp.array([False]))
-    targets = target(algorithm.flat, saying(0, 0, 9, 0, 0), saying(7, 0, 2, 0, 0), batch, None, 0.5)
+    targets = target(
+        algorithm.flat,
+        network_with_biases(0, 0, 9, 0, 0),
+        network_with_biases(7, 0, 2, 0, 0),
+        batch,
+        None,
+        0.5,
+    )
     np.testing.assert_allclose(targets, [1.0])
 
 

@@ -45,7 +45,7 @@ def always(answer: Answer) -> Callable[[Request, int], Answer]:
     return lambda request, before: answer
 
 
-def in_turn(answers: Iterable[Answer]) -> Callable[[Request, int], Answer]:
+def answer_in_turn(answers: Iterable[Answer]) -> Callable[[Request, int], Answer]:
     replies = list(answers)
     return lambda request, before: replies[min(before, len(replies) - 1)]
 
@@ -95,7 +95,7 @@ LOST = {
 
 @pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
 def test_what_was_lost_is_sent_again(lost: Answer) -> None:
-    with ModelServer(in_turn([lost, lost, completion("42")])) as server:
+    with ModelServer(answer_in_turn([lost, lost, completion("42")])) as server:
         (reply,) = ask(server, timeout=0.3)
     assert reply.text == "42"
     assert len(server.requests) == 3
@@ -161,7 +161,7 @@ def test_the_server_says_how_long_to_wait(wish: str) -> None:
     if wish == "date":  # whole seconds
         pause = 1.0
         wish = email.utils.formatdate(time.time() + 2, usegmt=True)
-    with ModelServer(in_turn([error(429, retry_after=wish), completion("42")])) as server:
+    with ModelServer(answer_in_turn([error(429, retry_after=wish), completion("42")])) as server:
         started = time.perf_counter()
         ask(server)
         assert pause <= time.perf_counter() - started < pause + 2
@@ -169,7 +169,7 @@ def test_the_server_says_how_long_to_wait(wish: str) -> None:
 
 @pytest.mark.parametrize("wish", ["soon", "-3", "nan", "inf", "Fri, 31 Feb 2026 99:00:00 GMT", ""])
 def test_nonsense_about_waiting_is_ignored(wish: str) -> None:
-    with ModelServer(in_turn([error(429, retry_after=wish), completion("42")])) as server:
+    with ModelServer(answer_in_turn([error(429, retry_after=wish), completion("42")])) as server:
         started = time.perf_counter()
         ask(server)
         assert time.perf_counter() - started < 2

@@ -58,7 +58,7 @@ def some_answers(puzzle: Puzzle[Any], instance: Any) -> list[str]:
     ]
 
 
-def spoiled(answer: str, dice: Dice) -> Iterator[str]:
+def spoil_answer(answer: str, dice: Dice) -> Iterator[str]:
     """Yield answers with a piece left out, doubled, replaced or exchanged.
 
     A piece is a line, an item or, in an answer of a single word, a letter.
@@ -95,7 +95,7 @@ def test_no_way_to_write_makes_a_wrong_answer_right() -> None:
     offenders, tried = [], 0
     for number, (puzzle, instance) in enumerate(instances()):
         answers = some_answers(puzzle, instance)
-        answers += spoiled(answers[0], Dice(1, number))
+        answers += spoil_answer(answers[0], Dice(1, number))
         for answer in dict.fromkeys(answers):
             verdict = puzzle.verify(instance, answer)
             score = verdict.score

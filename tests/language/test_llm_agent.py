@@ -251,7 +251,7 @@ def guess(request: Request) -> str:
     return GUESSES[num_guesses % len(GUESSES)]
 
 
-def by_hand(seed: int, moves: Callable[[int], str]) -> Any:
+def play_by_hand(seed: int, moves: Callable[[int], str]) -> Any:
     session = begin("Wordle-v0", seed=seed, split="test", one_shot=False)
     number = 0
     while not session.done:
@@ -272,7 +272,7 @@ def test_a_game_has_the_score_of_its_replies(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     for row in rows:
-        session = by_hand(
+        session = play_by_hand(
             row["episode_seed"],
             lambda number: GUESSES[number % len(GUESSES)][-chat.MAX_REPLY_CHARACTERS :],
         )
@@ -328,7 +328,7 @@ def test_tool_calls_good_and_bad_are_played_and_answered(calls: list[Any]) -> No
             assert call_ids == answered_ids
     readable = calls if calls in (CALLS["good"], CALLS["two"]) else ()
     good = [json.loads(call["function"]["arguments"])["text"] for call in readable]
-    session = by_hand(seed, lambda number: good[number % len(good)] if good else "")
+    session = play_by_hand(seed, lambda number: good[number % len(good)] if good else "")
     assert transcript.result == (
         session.score,
         session.total_reward,
@@ -347,7 +347,7 @@ def test_without_tools_a_call_is_no_reply() -> None:
     assert not any(
         "tools" in request or "tool_calls" in str(request) for request in server.requests
     )
-    assert transcript.result.score == by_hand(seed, lambda number: "sound").score
+    assert transcript.result.score == play_by_hand(seed, lambda number: "sound").score
 
 
 def test_a_game_that_the_server_refuses_to_continue_is_played_to_its_end() -> None:
@@ -365,7 +365,7 @@ def test_a_game_that_the_server_refuses_to_continue_is_played_to_its_end() -> No
         transcript = play_one(server, Game(card("Wordle-v0").id, seed))
     num_replies = len(server.requests) - 1
     assert num_replies == 3
-    session = by_hand(seed, lambda number: "sound" if number < num_replies else "")
+    session = play_by_hand(seed, lambda number: "sound" if number < num_replies else "")
     assert transcript.result == (
         session.score,
         session.total_reward,

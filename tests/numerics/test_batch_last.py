@@ -18,7 +18,7 @@ from rlbench_suite.numerics.bitset import flags_and_numbers
 from rlbench_suite.numerics.reductions import sum_in_order
 
 
-def marked(numbers: Any, index: Any, table: Any) -> tuple[Any, Any]:
+def double_and_sum(numbers: Any, index: Any, table: Any) -> tuple[Any, Any]:
     """Double the number at an index, and add up all; the table shifts them."""
     doubled = jnp.where(axis_numbers(4, index) == index, 2 * numbers, numbers)
     return doubled, sum_in_order(doubled) + sum_in_order(table)
@@ -33,7 +33,7 @@ def test_batches_of_every_size_are_those_of_numpy(
     numbers = rng.integers(0, 99, (*shape, 4)).astype(np.int32)
     index = rng.integers(0, 4, shape).astype(np.int32)
     table = np.arange(5, dtype=np.int32)
-    run: Any = arranged(marked)
+    run: Any = arranged(double_and_sum)
     for _ in shape:
         run = jax.vmap(run, in_axes=(0, 0, None))
     doubled, total = jax.jit(run)(numbers, index, table)

@@ -34,11 +34,11 @@ def test_every_member_has_its_rank(size: int) -> None:
     there = np.flatnonzero(mask)
 
     @jax.jit
-    def listed(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def list_members(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
         members = BitSet.from_mask(mask)
         return members.size, jax.vmap(members.select)(np.arange(there.size, dtype=np.int32))
 
-    count, members_by_rank = listed(mask)
+    count, members_by_rank = list_members(mask)
     assert count == there.size
     np.testing.assert_array_equal(members_by_rank, there)
 

@@ -22,7 +22,7 @@ def task_of(name: str, difficulty: float) -> Any:
     return card(name).build(difficulty=difficulty)
 
 
-def stacked(instances: Sequence[Any]) -> Any:
+def stack_instances(instances: Sequence[Any]) -> Any:
     """Instances as one, with a leading axis."""
     return type(instances[0])(*(np.stack(column) for column in zip(*instances, strict=True)))
 
@@ -61,25 +61,25 @@ def partial_grids(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[
     ]
 
 
-def solved_by_task(
+def accept_grids(
     task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]
 ) -> list[bool]:
     """Return whether the compiled task takes full grids for solved."""
-    return jax.jit(jax.vmap(task.solved))(np.stack(grids), stacked(instances)).tolist()
+    return jax.jit(jax.vmap(task.solved))(np.stack(grids), stack_instances(instances)).tolist()
 
 
 def masks_by_task(
     task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Legal (cell, symbol) pairs, bool ``(count, cells, fillable)``."""
-    batch = Params(stacked(instances), np.zeros((len(grids), 1), np.int16))
+    batch = Params(stack_instances(instances), np.zeros((len(grids), 1), np.int16))
     cells = np.stack(grids)
     empty = (cells == 0).sum(1, dtype=np.int32)
     masks = jax.jit(jax.vmap(task.action_mask))(GridState(cells, empty, empty), batch)
     return np.asarray(masks).reshape(len(grids), task.cells, task.puzzle.fillable)
 
 
-def plans_played(
+def play_plans(
     task: FillTask, instances: Sequence[Any]
 ) -> tuple[list[float], list[bool], list[bool]]:
     """Play plans by the compiled task and return what comes of each.
@@ -111,5 +111,5 @@ def plans_played(
             task.info(last, params)["success"] & task.terminal(last, key, params),
         )
 
-    total, legal, success = jax.jit(jax.vmap(play))(stacked(instances), padded)
+    total, legal, success = jax.jit(jax.vmap(play))(stack_instances(instances), padded)
     return np.asarray(total).tolist(), np.asarray(legal).tolist(), np.asarray(success).tolist()
