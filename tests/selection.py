@@ -34,10 +34,10 @@ FILES_PER_FIXED_FILE = 16
 LAWS = (TESTS, TESTS / "packaging")
 """Folders whose test files always run: laws of the source, the pages and the package."""
 FOLLOWED = ("envs/", "baselines/", "datasets/", "leaderboard/", "tests/", "benchmarks/")
-FOLLOWED_IN_KERNEL = ("rlbench_suite/cli/", "rlbench_suite/evaluation/", "rlbench_suite/language/")
+FOLLOWED_IN_PACKAGE = ("rlbench_suite/cli/", "rlbench_suite/evaluation/", "rlbench_suite/language/")
 """Folders whose imports count as what a file depends on.
 
-On the rest of the kernel everything depends.
+Everything depends on the rest of the package.
 """
 SHARED = (TESTS / "support", ROOT / "benchmarks" / "audits", ROOT / "benchmarks" / "speed")
 """Folders on pytest's path (``pythonpath`` in ``pyproject.toml``)."""
@@ -74,7 +74,7 @@ def files_behind(file: Path) -> frozenset[str]:
         if path in paths:
             continue
         paths.add(path)
-        if current == file or path.startswith(FOLLOWED + FOLLOWED_IN_KERNEL):
+        if current == file or path.startswith(FOLLOWED + FOLLOWED_IN_PACKAGE):
             open_files += _imports(current)
     return frozenset(paths)
 
@@ -119,7 +119,7 @@ def _candidates(file: Path, level: int, name: list[str]) -> list[Path]:
 
 @cache
 def files_of_module(module: str) -> frozenset[str]:
-    """Return the files that a module of the package is made of, outside the kernel."""
+    """Return the files that a module of the package is made of, inside the wings."""
     files = [path for path in _candidates(ROOT, 0, module.split(".")) if path.is_file()]
     paths: set[str] = set().union(*map(files_behind, files))
     return frozenset(path for path in paths if path.startswith(FOLLOWED))

@@ -209,7 +209,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.single_reward_space = shown_reward_space(task, self.weights)
         self.reward_space = with_resets(self.single_reward_space, mode)
         self._limit = np.int32(limit)
-        self._draw = ContextSource.parse(split, task)
+        self._context_source = ContextSource.parse(split, task)
         self._check_actions = ActionCheck(task.action_space, num_envs)
         self._episodes: Episode | None = None
         self._last: Step
@@ -261,7 +261,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
                         raise gymnasium.error.ResetNeeded(
                             "The first reset begins every episode; leave reset_mask out."
                         )
-                    beginning = self._programs.begin(self._seeds(seed), self._draw)
+                    beginning = self._programs.begin(self._seeds(seed), self._context_source)
                 else:
                     episodes = self._episodes
                     if seed is not None:
@@ -270,7 +270,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
                             index=np.where(reset_mask, np.int32(-1), episodes.index),
                         )
                     beginning = self._programs.reset_where(
-                        reset_mask, episodes, self._last, self._draw
+                        reset_mask, episodes, self._last, self._context_source
                     )
                 self._episodes, self._last, self._over = beginning
             return self._to_backend(self._last.observation), self._infos(
@@ -337,7 +337,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
                 latest = step
                 if not disabled and (self._always_resets or np.asarray(to_reset).any()):
                     episodes, latest, over = self._programs.reset_where(
-                        to_reset, episodes, step, self._draw
+                        to_reset, episodes, step, self._context_source
                     )
                 self._episodes = episodes
                 self._last = latest

@@ -61,7 +61,7 @@ class HostEnv(TaskEnv):
         with self._one_thread:
             first = self._turn(seed, options)
             observation, simulator_info = self.task.begin(
-                self._simulator, first, self._seed, self._index, self._draw
+                self._simulator, first, self._seed, self._index, self._context_source
             )
             self._total = 0.0
             self._last = observation, 0.0, False, self._info(simulator_info, terminated=False)

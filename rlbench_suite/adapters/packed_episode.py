@@ -3,7 +3,7 @@
 One buffer is read and written by compiled programs, and readers give the values of its bytes.
 
 :class:`~rlbench_suite.adapters.task_env.TaskEnv` plays it. What it computes, without the speed, is
-in ``single.py``.
+in ``plain_env.py``.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
             self.reward_dim = len(self.card.objectives)
         self._keeps_reward = not self.task.reward_space.shape
         """True if rewards are shown as the task returns them."""
-        self._draw = ContextSource.parse(split, task)
+        self._context_source = ContextSource.parse(split, task)
         self._check_action = ActionCheck(task.action_space)
         self._seed: np.ndarray | None = None
         self._index = 0
@@ -152,12 +152,12 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
             if self._packed is None:
                 with compiling(self.card.id):
                     packed = PackedEpisode(self.task)
-                    packed.begin(self._seed, self._index, self._draw)
+                    packed.begin(self._seed, self._index, self._context_source)
                 self._packed = packed
             elif new_seed is None:
-                self._packed.begin_next(self._seed, self._index, self._draw)
+                self._packed.begin_next(self._seed, self._index, self._context_source)
             else:
-                self._packed.begin(self._seed, self._index, self._draw)
+                self._packed.begin(self._seed, self._index, self._context_source)
             observation, *_, info = self._show()
             return observation, info
 

@@ -21,11 +21,11 @@ from rlbench_suite.core.task import Described
 
 DType = np.dtype[Any]
 Result = TypeVar("Result")
-KERNEL = (
+ENGINE_NAMES = (
     "score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "privileged", "cost",
     "cost_so_far", "violates",
 )  # fmt: skip
-"""Names of ``info`` that the kernel fills in."""
+"""Names of ``info`` that the engine fills in."""
 
 
 class ContractError(TypeError):
@@ -129,7 +129,7 @@ def as_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
     measures = info.keys() - {"success"}
     if missing := sorted(task.measures.keys() - measures):
         raise ContractError(f"{name} gives no {missing[0]!r}, which measures declares.")
-    if reserved := sorted(measures & set(KERNEL)):
+    if reserved := sorted(measures & set(ENGINE_NAMES)):
         raise ContractError(f"{name} gives {reserved[0]!r}, a name that the kernel fills in.")
     if undeclared := sorted(measures - task.measures.keys()):
         raise ContractError(f"{name} gives {undeclared[0]!r}, which measures does not declare.")

@@ -53,7 +53,7 @@ class HostTask(Described, Generic[State]):
             seed: seed of a first episode; None for the next episode of the simulator.
             key: key data of the last seed, also where ``seed`` is None.
             index: number of the episode since seeding.
-            draw: source of its context.
+            source: source of its context.
 
         Returns:
             The first observation, and the argument ``simulator_info`` of :meth:`info`.

@@ -2,7 +2,7 @@
 
 A task is written once, in JAX, for one episode of one instance. Everything else (Gymnasium, vector,
 PettingZoo and multi-objective environments, training, evaluation) is made from these functions by
-the kernel.
+the engine.
 
 State and params are ``NamedTuple`` s of scalars and, where needed, arrays. Write the equations
 component by component on scalar fields, because ``vmap`` then turns each field into one contiguous
@@ -351,7 +351,7 @@ def _build(card: TaskCard, difficulty: float | None, dtype: str) -> Described:
 class Task(Described, Generic[Params, State]):
     """A task made of the pure functions below.
 
-    Keys are ``jax.random`` keys. The kernel gives each function a key of its own, which depends
+    Keys are ``jax.random`` keys. The engine gives each function a key of its own, which depends
     only on the episode and the step and is never used twice.
     """
 
@@ -398,7 +398,7 @@ class Task(Described, Generic[Params, State]):
 
     @abc.abstractmethod
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether the task is over. The kernel handles time limits, which truncate."""
+        """Return whether the task is over. The engine handles time limits, which truncate."""
 
     @abc.abstractmethod
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
@@ -412,7 +412,7 @@ class Task(Described, Generic[Params, State]):
 
         The parts of a multi-discrete action follow one another.
 
-        The kernel refuses an illegal action: the state stays, time passes, and ``info`` says why.
+        The engine refuses an illegal action: the state stays, time passes, and ``info`` says why.
         """
         return None
 

@@ -244,7 +244,7 @@ class CompositeDataset(Dataset):
     skipped or repeated.
 
     Args:
-        parts: ids of puzzles with their weights, or pairs of a dataset and its weight.
+        sources: ids of puzzles with their weights, or pairs of a dataset and its weight.
         size: number of rows.
         seed: seed of the choice; for ids also that of the first row of each.
         keywords: for ids only: other arguments of :class:`PuzzleDataset` (``split``,

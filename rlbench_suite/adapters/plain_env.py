@@ -1,11 +1,8 @@
 """Define a single environment in its plain form.
 
-It says what ``reset`` and ``step`` mean, without what makes :mod:`.task_env` fast; tests compare
-the two.
-
-``gymnasium.make`` gives :class:`~rlbench_suite.adapters.task_env.TaskEnv`, which shows the same
-values, bit for bit, in a fraction of the time. ``tests/adapters/test_plain_single.py`` compares the
-two at every step.
+It says what ``reset`` and ``step`` mean, without what makes them fast. ``gymnasium.make`` gives
+:class:`~rlbench_suite.adapters.task_env.TaskEnv`, which shows the same values, bit for bit, in a
+fraction of the time. ``tests/adapters/test_plain_env.py`` compares the two at every step.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ from rlbench_suite.numerics.bit_exact import exact_vmap
 from rlbench_suite.numerics.process import on_the_cpu, precision
 
 
-class SingleEnv(gymnasium.Env[Any, Any]):
+class PlainEnv(gymnasium.Env[Any, Any]):
     """A task as a Gymnasium environment, by the engine's pure functions.
 
     These are ``begin`` and ``advance`` (``episode.py``).
