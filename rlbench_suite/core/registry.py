@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from rlbench_suite.contexts.unknown_names import NEAREST, one_of, unknown
+from rlbench_suite.contexts.unknown_names import PROPOSED_NAMES, one_of, unknown
 from rlbench_suite.core.task_card import Constraint, TaskCard, load
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def card(task_id: str, **settings: Any) -> TaskCard:
         nearest = sorted(siblings, key=lambda sibling: len(fixed.items() - sibling.fixed.items()))
         task_card = nearest[0]
         if task_card.fixed != fixed:
-            names = ", ".join(sibling.id for sibling in nearest[:NEAREST])
+            names = ", ".join(sibling.id for sibling in nearest[:PROPOSED_NAMES])
             raise ValueError(f"No task has {fixed}. Nearest: {names}.")
     task_card = task_card.with_settings(**settings)
     if context is not None:
