@@ -20,7 +20,9 @@ class Linear(NamedTuple):
     """Layer ``x @ weight + bias``."""
 
     weight: Any
+    """float32 ``(inputs, outputs)``; NumPy's at first, JAX's in training."""
     bias: Any
+    """float32 ``(outputs,)``."""
 
 
 def mlp(
@@ -137,9 +139,11 @@ class Moments(NamedTuple):
     """Running mean and variance of each feature, which normalise observations."""
 
     mean: Any
+    """float32 ``(features,)``."""
     variance: Any
+    """float32 ``(features,)``."""
     count: Any
-    """Number of rows seen, float32.
+    """Number of rows seen, float32 ``()``.
 
     It is exact for the first 2**24 batches of one size, and then stays: every later batch has the
     same weight, as in an exponential mean.

@@ -28,7 +28,9 @@ class Returns(NamedTuple):
     """Returns of the episodes that ended: the sum of their scalar returns, and how many ended."""
 
     total: Any
+    """Sum of the undiscounted scalar returns: a number, or float32 ``()`` inside a program."""
     episodes: Any
+    """Number of episodes: a number, or int32 ``()`` inside a program."""
 
 
 def begin_episodes(task: Task[Any, Any], seed: np.ndarray, num_envs: int) -> Stream:

@@ -31,6 +31,7 @@ class LearnerState(NamedTuple):
 
     actor: tuple[Linear, ...]
     optimiser: Any
+    """State of Adam."""
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:

@@ -65,12 +65,13 @@ class Batch(NamedTuple):
     """Transitions of a dataset, as networks see them."""
 
     x: Any
-    """Normalised observation ``(N, features)``."""
+    """Normalised observation, float32 ``(N, features)``."""
     action: Any
-    """Actions ``(N, components)`` in [-1, 1], in units of half their range."""
+    """Actions, float32 ``(N, outputs)`` in [-1, 1], in units of half their range."""
     reward: Any
-    """Rewards ``(N,)``."""
+    """float32 ``(N,)``."""
     next_x: Any
+    """Normalised observation after the step, as ``x``."""
     terminated: Any
     """bool ``(N,)``; False where a time limit ended the episode."""
 
@@ -172,10 +173,11 @@ class TrainingState(NamedTuple):
     """State of a run between chunks."""
 
     learning: Any
+    """State of the algorithm: ``bc.LearnerState`` or ``td3_bc.LearnerState``."""
     seed: Any
-    """Key data of the seed."""
+    """Key data of the seed, uint32 ``(2,)``."""
     steps: Any
-    """Gradient steps done."""
+    """Number of gradient steps done, int32 ``()``."""
 
 
 def train_chunk(

@@ -68,8 +68,11 @@ class LearnerState(NamedTuple):
     target_actor: tuple[Linear, ...]
     target_critics: Critics
     actor_optimiser: Any
+    """State of Adam for the actor."""
     critic_optimiser: Any
+    """State of Adam for both critics."""
     steps: Any
+    """Number of gradient steps done, int32 ``()``."""
 
 
 def values(critics: Critics, x: jax.Array, action: jax.Array) -> list[jax.Array]:

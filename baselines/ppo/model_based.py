@@ -123,15 +123,18 @@ class Config(ppo.Config):
 
 
 class Real(NamedTuple):
-    """Real steps; axis 0 is the batch."""
+    """Real steps; axis 0 is the batch of B."""
 
-    x: Any
-    """Features before the step, not normalised."""
-    action: Any
-    """As the policy sampled it."""
-    reward: Any
-    next_x: Any
-    terminated: Any
+    x: jax.Array
+    """Features before the step, float32 ``(B, features + privileged)``, not normalised."""
+    action: jax.Array
+    """As the policy sampled it: float32 ``(B, outputs)``, or int32 ``(B, choices)``."""
+    reward: jax.Array
+    """float32 ``(B,)``."""
+    next_x: jax.Array
+    """Features after the step, as ``x``."""
+    terminated: jax.Array
+    """bool ``(B,)``."""
 
 
 class Ensemble(NamedTuple):

@@ -63,13 +63,11 @@ class HostPrograms:
                 self._step(stream, training, noise, returns)
                 for noise in self._sample_noise(training)
             ]
-            rollout = Transition(
-                *(
-                    None if leaves[0] is None else np.stack(leaves)
-                    for leaves in zip(*steps, strict=True)
-                )
-            )
-            training = self._learn(training, rollout)
+            fields: list[Any] = [
+                None if leaves[0] is None else np.stack(leaves)
+                for leaves in zip(*steps, strict=True)
+            ]
+            training = self._learn(training, Transition(*fields))
         return training._replace(stream=stream), Returns(sum(returns), len(returns))
 
     def _step(

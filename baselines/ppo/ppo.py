@@ -145,11 +145,11 @@ class Actor(NamedTuple):
 
     layers: tuple[Linear, ...]
     log_std: Any
-    """``(components,)``; None for discrete actions."""
+    """Log standard deviations, float32 ``(outputs,)``; None for discrete actions."""
     action_bias: Any
-    """``(actions,)``; None without action features."""
+    """float32 ``(actions,)``; None without action features."""
     direct: Any
-    """``(features, F)``; None without action features."""
+    """float32 ``(inputs, F)``; None without action features."""
     encoder: Encoder | None
     """Encodes the image; the critic uses it too. None without images."""
 
@@ -313,25 +313,37 @@ def acting_parameters(
 
 
 class Transition(NamedTuple):
-    """Recorded steps. Axes: steps, environments, agents, then the value's own."""
+    """Recorded steps.
 
-    x: Any
-    """Observation before the step."""
-    mask: Any
-    action: Any
-    log_prob: Any
-    reward: Any
-    next_x: Any
-    """Observation after the step: the final one where the episode ended."""
-    terminated: Any
-    over: Any
-    """Terminated or truncated."""
-    image: Any = None
-    """Image before the step, not encoded. This field and the next two are None without images."""
-    code: Any = None
-    """Code of the image, from the encoder as it was during collection."""
-    next_code: Any = None
-    """Code of the image after the step."""
+    The axes are T steps, N environments and A agents, then those of the value. On the host, the
+    arrays are NumPy's.
+    """
+
+    x: jax.Array
+    """Observation before the step, float32 ``(T, N, A, features + privileged)``; not normalised."""
+    mask: jax.Array | None
+    """Legal actions before the step, bool ``(T, N, A, outputs)``; None if all are always legal."""
+    action: jax.Array
+    """float32 ``(T, N, A, outputs)``, or the choices, int32 ``(T, N, A, choices)``."""
+    log_prob: jax.Array
+    """Log probability (or density) of the action when it was sampled, float32 ``(T, N, A)``."""
+    reward: jax.Array
+    """float32 ``(T, N, A)``."""
+    next_x: jax.Array
+    """Observation after the step, as ``x``: the final one where the episode ended."""
+    terminated: jax.Array
+    """bool ``(T, N, A)``: the task ended with this step."""
+    over: jax.Array
+    """bool ``(T, N, A)``: terminated or truncated."""
+    image: jax.Array | None = None
+    """Image before the step, uint8 ``(T, N, A, height, width, channels)``, not encoded.
+
+    This field and the next two are None without images.
+    """
+    code: jax.Array | None = None
+    """Code of the image, float32 ``(T, N, A, codes)``, by the encoder that sampled the action."""
+    next_code: jax.Array | None = None
+    """Code of the image after the step, as ``code``."""
 
 
 class TrainingState(NamedTuple):
@@ -340,17 +352,19 @@ class TrainingState(NamedTuple):
     networks: Any
     """:class:`Networks`, or their counterpart in ``recurrent.py``."""
     optimiser: Any
+    """State of Adam for all networks."""
     moments: Moments
-    discounted: Any
-    """Discounted return so far of each running episode, ``(environments, A)``."""
-    mean_square: Any
-    """Running mean of its square."""
+    """Moments of the observations, which normalise them."""
+    discounted: jax.Array
+    """Discounted return so far of each running episode, float32 ``(N, A)``."""
+    mean_square: jax.Array
+    """Running mean of its square, float32 ``()``."""
     stream: Any
     """Running environments: a :class:`Stream`, or a ``HostStream`` for simulators on the host."""
-    seed: Any
-    """Key data of the seed."""
-    updates: Any
-    """Updates done."""
+    seed: jax.Array
+    """Key data of the seed, uint32 ``(2,)``."""
+    updates: jax.Array
+    """Number of updates done, int32 ``()``."""
 
 
 def sample_noise(flat: FlatTask, config: Config, key: jax.Array) -> jax.Array:
@@ -360,13 +374,15 @@ def sample_noise(flat: FlatTask, config: Config, key: jax.Array) -> jax.Array:
 
 
 class Inputs(NamedTuple):
-    """Inputs of actor and critic in every environment; the features are not normalised."""
+    """Inputs of actor and critic in every environment, as in :class:`Transition`.
 
-    x: Any
-    mask: Any
-    image: Any
-    code: Any
-    """Code of the image."""
+    The axes are N environments and A agents, then those of the value.
+    """
+
+    x: jax.Array
+    mask: jax.Array | None
+    image: jax.Array | None
+    code: jax.Array | None
 
 
 def observe(flat: FlatTask, actor: Any, step: Step) -> Inputs:
@@ -485,17 +501,21 @@ def discounted_returns(
 
 
 class Batch(NamedTuple):
-    """Data of an update, with one row for each agent and step."""
+    """Data of an update, with one row for each of the B agents and steps.
 
-    x: Any
-    """Normalised features."""
-    mask: Any
-    action: Any
-    log_prob: Any
-    advantage: Any
-    target: Any
-    """Target of the critic."""
-    image: Any = None
+    Fields that :class:`Transition` has too have its dtypes and its last axes.
+    """
+
+    x: jax.Array
+    """Normalised features, float32 ``(B, features + privileged)``."""
+    mask: jax.Array | None
+    action: jax.Array
+    log_prob: jax.Array
+    advantage: jax.Array
+    """float32 ``(B,)``, with mean 0 and deviation 1 over the batch."""
+    target: jax.Array
+    """Target of the critic, float32 ``(B,)``."""
+    image: jax.Array | None = None
     """Image, not encoded; None without images."""
 
 

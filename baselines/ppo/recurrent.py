@@ -122,8 +122,8 @@ class RecurrentTrainingState(NamedTuple):
     """State of a run between updates: that of PPO, and the memories of the running episodes."""
 
     base: TrainingState
-    memory: Any
-    """``(environments, A, size)``; zeros where an episode is about to begin."""
+    memory: jax.Array
+    """float32 ``(N, A, size)``; zeros where an episode is about to begin."""
 
 
 def insert_reading(flat: FlatTask, x: jax.Array, reading: jax.Array) -> jax.Array:

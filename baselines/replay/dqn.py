@@ -73,9 +73,9 @@ class Network(NamedTuple):
 
     layers: tuple[Linear, ...]
     action_bias: Any
-    """``(actions,)``; None without action features."""
+    """float32 ``(actions,)``; None without action features."""
     direct: Any
-    """``(features, F)``; None without action features."""
+    """float32 ``(features, F)``; None without action features."""
 
     @classmethod
     def initial(cls, flat: FlatTask, config: Config, seed: int) -> Network:

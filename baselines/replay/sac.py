@@ -66,6 +66,7 @@ class Networks(NamedTuple):
     actor: tuple[Linear, ...]
     critics: tuple[tuple[Linear, ...], tuple[Linear, ...]]
     log_temperature: Any
+    """float32 ``()``."""
 
     @classmethod
     def initial(cls, flat: FlatTask, config: Config, seed: int) -> Networks:
