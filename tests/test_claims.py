@@ -19,20 +19,19 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 TOP_PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES = [*TOP_PAGES, *sorted(DOCS.rglob("*.md")), ROOT / "leaderboard" / "SCHEMA.md"]
+FOLDERS = (
+    "rlbench_suite",
+    "envs",
+    "baselines",
+    "datasets",
+    "leaderboard",
+    "benchmarks",
+    "examples",
+    "docs",
+)
+SUFFIXES = (".py", ".html", ".yaml")
 PACKAGE = [
-    path
-    for folder in (
-        "rlbench_suite",
-        "envs",
-        "baselines",
-        "datasets",
-        "leaderboard",
-        "benchmarks",
-        "examples",
-        "docs",
-    )
-    for suffix in ("py", "html", "yaml")
-    for path in (ROOT / folder).rglob(f"*.{suffix}")
+    path for folder in FOLDERS for path in (ROOT / folder).rglob("*.*") if path.suffix in SUFFIXES
 ]
 
 OLD_ZERO = re.compile(

@@ -72,26 +72,25 @@ def test_every_entry_of_every_space_is_explained() -> None:
         for card in registry.cards().values()
         if card.family in registry.families() and card.installed
     ]
-    offenders = [
-        f"{name} {side}: {fault}"
-        for card in installed
-        for name, task in variations(card)
-        for side in ("observation", "action")
-        for fault in faults(
-            getattr(task, f"{side}_space"), getattr(task, f"{side}_components")(), card.agents
-        )
-    ]
+    offenders = []
+    for card in installed:
+        for name, task in variations(card):
+            sides = {
+                "observation": (task.observation_space, task.observation_components()),
+                "action": (task.action_space, task.action_components()),
+            }
+            for side, (space, components) in sides.items():
+                side_faults = faults(space, components, card.agents)
+                offenders += [f"{name} {side}: {fault}" for fault in side_faults]
     assert not offenders, "\n".join(offenders)
 
 
 def test_key_figures_have_a_name_a_meaning_and_a_unit() -> None:
-    figures = [
-        (name, figure)
-        for card in registry.cards().values()
-        if card.installed
-        for name, task in variations(card)
-        for figure in task.key_figures()
-    ]
+    figures = []
+    for card in registry.cards().values():
+        if card.installed:
+            for name, task in variations(card):
+                figures += [(name, figure) for figure in task.key_figures()]
     assert figures
     offenders = [
         name

@@ -367,17 +367,13 @@ def test_every_third_party_import_is_a_declared_requirement() -> None:
         ),
     ]
     declared = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in lines}
-    imported = {
-        name.split(".")[0]
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
-        for name in (
-            [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else [alias.name for alias in node.names]
-        )
-    }
+    imported: set[str] = set()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported.update(alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add((node.module or "").split(".")[0])
     distributions = packages_distributions()
     undeclared = {
         name

@@ -54,13 +54,12 @@ def check_spaces(task: Described) -> None:
     count = card.agents if card.agents > 1 else len(card.objectives)
     shape = (count,) if count else ()
     if not isinstance(task.reward_space, spaces.Box) or task.reward_space.shape != shape:
-        why = (
-            f"{card.agents} agents"
-            if card.agents > 1
-            else f"{count} objectives"
-            if count
-            else "a scalar reward"
-        )
+        if card.agents > 1:
+            why = f"{card.agents} agents"
+        elif count:
+            why = f"{count} objectives"
+        else:
+            why = "a scalar reward"
         raise ContractError(
             f"{name}.reward_space is {task.reward_space}: the card says {why}, so a Box of {shape}."
         )

@@ -130,8 +130,13 @@ class Levels:
             return
         mean = sum(recent) / len(recent)
         level = self.level[task_id]
-        step = 1 if mean >= self.up else -1 if mean <= self.down else 0
-        if step and 0 <= level + step < len(self.ladders[task_id]):
+        if mean >= self.up:
+            step = 1
+        elif mean <= self.down:
+            step = -1
+        else:
+            return
+        if 0 <= level + step < len(self.ladders[task_id]):
             self.level[task_id] += step
             recent.clear()
 

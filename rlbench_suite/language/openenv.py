@@ -67,8 +67,11 @@ IDLE_SECONDS = 900.0
 SPARE_CONNECTIONS = 100
 """Number of clients who may be connected beyond those who can play."""
 UPGRADE_REQUIRED = 426
-POLICY_VIOLATION, TRY_AGAIN_LATER = 1008, 1013
-"""Codes with which a WebSocket is closed."""
+"""HTTP status of a request that must become a WebSocket."""
+POLICY_VIOLATION = 1008
+"""Code with which a WebSocket is closed that breaks the server's rules."""
+TRY_AGAIN_LATER = 1013
+"""Code with which a WebSocket is closed that the server has no place for."""
 
 Metadata = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)

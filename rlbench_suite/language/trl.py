@@ -101,7 +101,9 @@ class TaskEnvironment:
         if not self._session:
             return 0.0
         value = self._session.score_so_far
-        return 0.0 if math.isnan(value) else value if self._session.done else min(value, 0.0)
+        if math.isnan(value):
+            return 0.0
+        return value if self._session.done else min(value, 0.0)
 
     def _call(self, name: str, arguments: dict[str, Any]) -> str:
         """Play the call of a tool and return what the model reads next.

@@ -40,7 +40,8 @@ Instance = TypeVar("Instance", bound=tuple[Any, ...])
 Their shapes and dtypes depend on the tier only.
 """
 
-OPENING, CLOSING = "<answer>", "</answer>"
+OPENING = "<answer>"
+CLOSING = "</answer>"
 ECHO = " and "
 """Text between the tags where a reply repeats the last line of the prompt."""
 MAX_ECHOES = 1000

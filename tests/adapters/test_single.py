@@ -277,14 +277,9 @@ def test_no_step_follows_the_end(name: str, view: str) -> None:
     """The last treasure is paid once. Every end counts: the task's own, and the time limit's."""
     env = gymnasium.make(f"rlsuite/{name}", view=view, max_episode_steps=30)
     env.reset(seed=0)
-    action = (
-        "down"
-        if view == "text" and name.startswith("Deep")
-        else "0 0 0"
-        if view == "text"
-        else None
-    )
-    if action is None:
+    if view == "text":
+        action = "down" if name.startswith("Deep") else "0 0 0"
+    else:
         action = 1 if name.startswith("Deep") else np.zeros(3, np.float32)
     while not any(env.step(action)[2:4]):
         pass

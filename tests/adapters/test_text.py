@@ -40,12 +40,12 @@ STEPS = 4_000
 """Steps that the score law may take of an id, about."""
 FAMILIES_OF_WORDS = ("text", "memory", "tools")
 """Families of tasks in which a reply may conclude, answer or give up."""
-FIRST_ACTIONS, GAMES, FORFEITS = 100, 40, 8
-"""Sizes of the tests of an id.
-
-They are the numbers of first actions that are tried, of episodes in which a forfeit is played, and
-of forfeits.
-"""
+FIRST_ACTIONS = 100
+"""Number of first actions that are tried with an id."""
+GAMES = 40
+"""Number of episodes in which a forfeit is played."""
+FORFEITS = 8
+"""Number of forfeits of an id."""
 
 
 def shared_info(info: dict[str, Any]) -> dict[str, Any]:
