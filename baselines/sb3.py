@@ -386,7 +386,8 @@ class SB3:
             goal = rounds * report // reports * steps_per_round
             if goal > model.num_timesteps:
                 model.learn(goal - model.num_timesteps, reset_num_timesteps=report == 1)
-            returns, env.finished = env.finished, []
+            returns = env.finished
+            env.finished = []
             yield Progress(
                 steps=model.num_timesteps,
                 total_steps=rounds * steps_per_round,

@@ -59,7 +59,8 @@ class TimeLeft:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.start = self.last_line = time.monotonic()
-        self.done, self.total = 0, 0
+        self.done = 0
+        self.total = 0
 
     @pytest.hookimpl(tryfirst=True)  # before xdist's, which runs all tests
     def pytest_runtestloop(self, session: pytest.Session) -> None:

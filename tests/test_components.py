@@ -126,8 +126,10 @@ class ObservationOnly:
     """Spaces and components alone."""
 
     def __init__(self, space: Any, components: Any) -> None:
-        self.observation_space, self.card = space, registry.card("SAT-v0")
-        self.observation_components, self.action_components = lambda: components, lambda: ()
+        self.observation_space = space
+        self.card = registry.card("SAT-v0")
+        self.observation_components = lambda: components
+        self.action_components = lambda: ()
 
 
 def test_signals_turn_entries_into_quantities() -> None:
@@ -211,7 +213,9 @@ def observed_quantities(task: Any, state: Any, params: Any) -> dict[str, np.ndar
     Those of several agents are ``(agents, ...)``.
     """
     observation = np.asarray(jax.jit(task.observation)(state, jax.random.key(1), params))
-    flat, values, start = observation.reshape(task.card.agents, -1), {}, 0
+    flat = observation.reshape(task.card.agents, -1)
+    values = {}
+    start = 0
     for component in task.signals["observation"]:
         end = start + len(component.columns())
         quantities = (
@@ -261,7 +265,8 @@ def test_switch_states_are_named_by_the_legs_that_they_put_up(task_id: str) -> N
             # The lowest bit is phase c.
             assert component.name == f"stator {legs[2]}{legs[1]}{legs[0]}"
         else:
-            armature, field = order[legs[0] + 2 * legs[1]], order[legs[2] + 2 * legs[3]]
+            armature = order[legs[0] + 2 * legs[1]]
+            field = order[legs[2] + 2 * legs[3]]
             assert component.name == f"armature {armature} field {field}"
 
 
@@ -293,7 +298,8 @@ def test_a_quadcopter_shows_what_is_named() -> None:
 
 def test_a_swarm_shows_each_vehicle_its_neighbour() -> None:
     task, params, state = first_state("QuadcopterSwarm2-v0")
-    observed, body = observed_quantities(task, state, params), state.vehicles.body
+    observed = observed_quantities(task, state, params)
+    body = state.vehicles.body
     positions = np.stack([body.x, body.y, body.z], 1)
     np.testing.assert_allclose(observed["neighbour_1"], positions[::-1] - positions, rtol=1e-5)
     np.testing.assert_allclose(

@@ -54,7 +54,8 @@ class Falls(Dear):
 
 
 def test_the_mean_cost_over_seeds_is_held_against_the_limit() -> None:
-    dear, idle = 2.4, 0.0
+    dear = 2.4
+    idle = 0.0
     assert not LIMIT.broken_by_seeds(1.0, 2.0, 3.0)
     # The mean is 1.92, the median 2.4.
     assert not LIMIT.broken_by_seeds(dear, dear, dear, dear, idle)

@@ -200,10 +200,12 @@ def test_what_a_model_cannot_hold_is_refused(
 def test_weights_of_the_reward_change_the_reward_alone() -> None:
     shipped = find_card("Lettuce-v0")
     reweighted = find_card("Lettuce-v0", context={"reward": {"heat": 0, "co2": 0}})
-    task, reweighted_task = shipped.build(), reweighted.build()
+    task = shipped.build()
+    reweighted_task = reweighted.build()
     assert reweighted.id.startswith("rlsuite/Lettuce-v0?context=own-")
     assert reweighted.scores() == {}
-    key, action = jax.random.key(0), np.array([0, 0, 1], np.float32)
+    key = jax.random.key(0)
+    action = np.array([0, 0, 1], np.float32)
     params = task.sample_params(key, np.int32(0))
     state = task.initial(key, params)
     after = task.transition(state, action, key, params)

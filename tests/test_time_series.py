@@ -228,7 +228,8 @@ def test_a_bad_record_costs_one_sentence(tmp_path: Path, text: str, sentence: st
 def test_a_table_is_refused_for_its_size_and_for_names_that_stand_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times, zeros = pa.array(np.arange(30.0)), pa.array(np.zeros(30))
+    times = pa.array(np.arange(30.0))
+    zeros = pa.array(np.zeros(30))
     twice = pa.table([times, zeros, zeros, zeros], ["time", "speed", "torque", "torque"])
     pq.write_table(twice, tmp_path / "twice.parquet")
     (tmp_path / "twice.csv").write_text("time,speed,torque,torque\n0,1,2,2\n1,1,2,2\n")
@@ -265,7 +266,8 @@ def test_a_drive_follows_the_record_of_its_setpoint() -> None:
         params = with_record.sample_params(key, np.int32(split))
         first = int(params.pace)
         assert split * rows // 2 <= first <= split * rows // 2 + 20
-        state, step = with_record.initial(key, params), jax.jit(with_record.transition)
+        state = with_record.initial(key, params)
+        step = jax.jit(with_record.transition)
         for after in range(3):
             assert float(state.setpoint[0]) == pytest.approx(torque[first + after], rel=1e-4)
             state = step(state, np.zeros(with_record.action_space.shape, np.float32), key, params)
@@ -302,7 +304,8 @@ def test_a_drive_works_against_the_record_of_its_load() -> None:
         steps = [jax.jit(task.transition) for task in (loaded, plain, idle)]
         inertia = float(params.machine.inertia + params.load.inertia)
         for number in range(3):
-            still, before = np.zeros(2), float(loaded_state.speed - plain_state.speed)
+            still = np.zeros(2)
+            before = float(loaded_state.speed - plain_state.speed)
             loaded_state = steps[0](loaded_state, still, key, params)
             plain_state = steps[1](plain_state, still, key, plain.sample_params(key, np.int32(0)))
             idle_state = steps[2](idle_state, still, key, idle.sample_params(key, np.int32(0)))

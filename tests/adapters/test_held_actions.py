@@ -17,7 +17,8 @@ from rlbench_suite.core.task_card import TaskCard
 
 pytestmark = pytest.mark.slow
 
-EPISODES, STEPS = 64, 60
+EPISODES = 64
+STEPS = 60
 
 
 def test_extreme_actions_that_are_held_leave_numbers_finite(card: TaskCard) -> None:

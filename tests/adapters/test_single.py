@@ -427,7 +427,8 @@ def test_a_fixed_context_stays_and_the_splits_never_overlap(card: TaskCard) -> N
             )
         return contexts_of_split
 
-    train, test = contexts("train"), contexts("test")
+    train = contexts("train")
+    test = contexts("test")
     assert len(train) > 20
     assert not train & test
 
@@ -542,7 +543,8 @@ def _illegal(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
     if not space.shape:
         return int(position)
     ends = np.cumsum(action_sizes(space))
-    index, action = np.searchsorted(ends, position, side="right"), _legal(space, mask)
+    index = np.searchsorted(ends, position, side="right")
+    action = _legal(space, mask)
     action[index] = position - (0 if index == 0 else ends[index - 1])
     return action
 

@@ -68,7 +68,8 @@ def test_a_reply_that_is_no_action_is_played_as_the_noop_action(card: TaskCard) 
     limited_text, limited_plain = (
         gymnasium.make(card.id, view=view, split="test") for view in ("text", "structured")
     )
-    text, plain = limited_text.unwrapped, limited_plain.unwrapped
+    text = limited_text.unwrapped
+    plain = limited_plain.unwrapped
     prompt, _ = limited_text.reset(seed=0)
     limited_plain.reset(seed=0)
     echoes = (
@@ -106,7 +107,8 @@ def test_junk_alone_earns_no_more_than_noop_and_random(card: TaskCard) -> None:
     The card knows how far episodes spread.
     """
     env: Any = gymnasium.make(card.id, split="test")
-    noop, episodes = env.unwrapped.task.noop_action(), max(2, min(16, STEPS // card.horizon))
+    noop = env.unwrapped.task.noop_action()
+    episodes = max(2, min(16, STEPS // card.horizon))
     scores = []
     env.reset(seed=1)
     for _ in range(episodes):
@@ -136,7 +138,8 @@ def test_to_end_an_episode_at_once_earns_no_more_than_noop_and_random(name: str)
     """
     card = find_card(name)
     text: Any = gymnasium.make(card.id, view="text", split="test").unwrapped
-    task, rng = text.task, np.random.default_rng(0)
+    task = text.task
+    rng = np.random.default_rng(0)
 
     def answer(reply: str, seed: int) -> tuple[bool, float]:
         text.reset(seed=seed)

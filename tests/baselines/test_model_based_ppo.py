@@ -42,7 +42,8 @@ SMALL = {
     "model_updates": 400, "model_batch": 64, "model_rate": 3e-3, "starts": 32, "horizon": 4,
     "practices": 8, "minibatches": 4, "reports": 2, "dropout": 0.34,
 }  # fmt: skip
-TARGET, CHAIN = Target(), Chain()
+TARGET = Target()
+CHAIN = Chain()
 """One object each: programs compiled for a task are found again."""
 STEERING, WALKING = (ModelBasedPPO(**SMALL, total_steps=steps) for steps in (6_000, 3_000))
 
@@ -63,7 +64,8 @@ def plant(count: int) -> tuple[Real, np.ndarray]:
     """
     rng = np.random.default_rng(0)
     gain = np.array([[-0.3, 0.1], [0.0, -0.2], [0.5, 0.0], [0.0, 0.4]])
-    x, u = rng.normal(size=(count, 2)), rng.uniform(-1, 1, (count, 2))
+    x = rng.normal(size=(count, 2))
+    u = rng.uniform(-1, 1, (count, 2))
     noise = rng.normal(size=(count, 2)) * [0.05, 0.1]
     arrays = x, u, x[:, 0] - u[:, 0], x + np.concatenate([x, u], 1) @ gain + noise, x[:, 0] > 1
     return Real(
@@ -174,7 +176,8 @@ def test_real_steps_are_stored_as_they_happened() -> None:
     filled = int(training.buffer.filled)
     assert filled == config.chunk * config.batch
     real: Real = jax.tree.map(lambda leaf: np.asarray(leaf)[:filled], training.buffer.experience)
-    place, following = real.x.argmax(1), real.next_x.argmax(1)
+    place = real.x.argmax(1)
+    following = real.next_x.argmax(1)
     np.testing.assert_array_equal(
         following, np.clip(place + np.where(real.action[:, 0] == 1, 1, -1), 0, 4)
     )

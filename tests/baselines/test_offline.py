@@ -60,7 +60,8 @@ def use_dataset(monkeypatch: pytest.MonkeyPatch, steps: Transitions) -> None:
 
 
 def steps_of(observation: np.ndarray, action: np.ndarray, reward: np.ndarray) -> Transitions:
-    observation, action = observation.astype(np.float32), action.astype(np.float32)
+    observation = observation.astype(np.float32)
+    action = action.astype(np.float32)
     return Transitions(
         observation, action, reward.astype(np.float32), observation, np.ones(len(observation), bool)
     )
@@ -139,11 +140,14 @@ def _flat() -> Any:
 
 
 def test_the_actor_moves_at_every_other_step(noisy: None) -> None:
-    config, algorithm = td3_bc.Config(total_steps=100, hidden=(4,)), TD3WithCloning()
-    learning, units = algorithm.start(_flat(), config, 0), np.ones((8, 1), np.float32)
+    config = td3_bc.Config(total_steps=100, hidden=(4,))
+    algorithm = TD3WithCloning()
+    learning = algorithm.start(_flat(), config, 0)
+    units = np.ones((8, 1), np.float32)
     batch = Batch(units, units, units[:, 0], units, np.zeros(8, bool))
     for step in range(1, 5):
-        previous, learning = learning, algorithm.step(config, learning, batch, jax.random.key(step))
+        previous = learning
+        learning = algorithm.step(config, learning, batch, jax.random.key(step))
         moved = [
             any(
                 not np.array_equal(a, b)
@@ -172,13 +176,16 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(noisy: None) 
             )
         ]
 
-    first, same_seed, different_seed = weights(3), weights(3), weights(4)
+    first = weights(3)
+    same_seed = weights(3)
+    different_seed = weights(4)
     assert all(np.array_equal(a, b) for a, b in zip(first, same_seed, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(first, different_seed, strict=True))
 
 
 def test_a_policy_is_the_same_after_saving_and_loading(noisy: None, tmp_path: Path) -> None:
-    task, agent = Room(), BC(total_steps=300, hidden=(8,))
+    task = Room()
+    agent = BC(total_steps=300, hidden=(8,))
     policy, path = train_policy(agent, task), str(tmp_path / "policy.safetensors")
     agent.save(policy, path)
     for a, b in zip(jax.tree.leaves(policy), jax.tree.leaves(agent.load(path, task)), strict=True):

@@ -146,7 +146,10 @@ def test_simulators_of_the_host_cannot_be_staggered() -> None:
 
 def test_advantages_are_those_of_a_plain_loop() -> None:
     rng = np.random.default_rng(0)
-    steps, envs, gamma, lam = 40, 7, 0.9, 0.8
+    steps = 40
+    envs = 7
+    gamma = 0.9
+    lam = 0.8
     reward, value, next_value = rng.normal(size=(3, steps, envs))
     terminated = rng.random((steps, envs)) < 0.1
     over = terminated | (rng.random((steps, envs)) < 0.1)
@@ -261,13 +264,16 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
             np.asarray(leaf) for leaf in jax.tree.leaves(train_policy(Chain(), 2_000, seed).actor)
         ]
 
-    first, same_seed, different_seed = weights(3), weights(3), weights(4)
+    first = weights(3)
+    same_seed = weights(3)
+    different_seed = weights(4)
     assert all(np.array_equal(a, b) for a, b in zip(first, same_seed, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(first, different_seed, strict=True))
 
 
 def test_seeds_vmapped_learn_what_each_learns_alone() -> None:
-    task, config = Chain(), Config(**SMALL | {"total_steps": 1_000})
+    task = Chain()
+    config = Config(**SMALL | {"total_steps": 1_000})
     flat = flatten_task(task, "ppo")
     seeds = [0, 1, 2]
     networks = [Networks.initial(flat, config, seed) for seed in seeds]
@@ -291,7 +297,8 @@ def test_seeds_vmapped_learn_what_each_learns_alone() -> None:
 
 
 def test_a_policy_is_the_same_after_saving_and_loading(tmp_path: Path) -> None:
-    task, agent = Chain(), PPO(**SMALL, total_steps=2_000)
+    task = Chain()
+    agent = PPO(**SMALL, total_steps=2_000)
     *_, policy = agent.train(task, seed=0, budget="smoke")
     path = str(tmp_path / "policy.safetensors")
     agent.save(policy, path)

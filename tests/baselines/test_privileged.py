@@ -52,7 +52,8 @@ def test_it_tells_what_the_observation_does_not(name: str) -> None:
     """
     env = gymnasium.make(f"rlsuite/{name}")
     observation, info = env.reset(seed=1)
-    task, privileged = env.unwrapped.task, info["privileged"]
+    task = env.unwrapped.task
+    privileged = info["privileged"]
     np.testing.assert_allclose(
         privileged,
         task.privileged(env.unwrapped.episode.state, env.unwrapped.params),

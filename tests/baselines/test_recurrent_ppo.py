@@ -40,7 +40,8 @@ def test_a_memory_remembers_the_cue_and_without_one_it_is_chance() -> None:
 
 
 def test_the_card_decides_and_the_caller_may_overrule_it() -> None:
-    observed, hidden = Cue(partially_observed=False), CUE
+    observed = Cue(partially_observed=False)
+    hidden = CUE
     assert PPO().hyperparameters(observed, "smoke")["recurrent"] == "none"
     assert PPO().hyperparameters(hidden, "smoke")["recurrent"] == "gru"
     assert PPO(recurrent="gru").hyperparameters(observed, "smoke")["recurrent"] == "gru"
@@ -58,7 +59,8 @@ def test_the_unit_is_the_published_one() -> None:
     """
     rng = np.random.default_rng(0)
     unit = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape), GRU.initial(rng, 3, 4))
-    x, memory = rng.normal(size=3), rng.normal(size=4)
+    x = rng.normal(size=3)
+    memory = rng.normal(size=4)
     expected = np.zeros(4)
     for i in range(4):
         of_input = [
@@ -142,7 +144,8 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     training = compiled.start(0)
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)
-    networks, x = training.base.networks, training.base.moments.normalise(jnp.ones((1, 1)))
+    networks = training.base.networks
+    x = training.base.moments.normalise(jnp.ones((1, 1)))
     memory = jnp.zeros((1, config.memory))
     for _ in range(4):
         memory = networks.actor.unit(x, memory)

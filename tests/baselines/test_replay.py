@@ -29,7 +29,9 @@ SMALL = {
 }  # fmt: skip
 
 
-TARGET, CHAIN, BANDIT = Target(), Chain(), Bandit(masked=True)
+TARGET = Target()
+CHAIN = Chain()
+BANDIT = Bandit(masked=True)
 """One object each: programs compiled for a task are found again."""
 STEERING = SAC(**SMALL, total_steps=12_000, entropy_per_component=-1.5)
 WALKING = DQN(**SMALL, total_steps=10_000)
@@ -165,7 +167,8 @@ def test_a_time_limit_does_not_end_the_value_and_the_end_does(
 
 def test_the_squashed_density_is_that_of_the_samples() -> None:
     """By change of variables in float64, and integrating to one."""
-    mean, log_std = np.float32([0.3]), np.float32([-0.4])
+    mean = np.float32([0.3])
+    log_std = np.float32([-0.4])
     policy = SquashedGaussian(jnp.asarray(mean), jnp.asarray(log_std))
     noise = np.linspace(-3, 3, 13, dtype=np.float32)[:, None]
     action, log_prob = policy.sample_with_log_prob(jnp.asarray(noise))
@@ -231,7 +234,8 @@ def test_dqn_never_takes_nor_bootstraps_from_an_illegal_action() -> None:
 
     Its value is made high by hand, and must reach no target.
     """
-    task, agent = BANDIT, DQN(**SMALL, total_steps=6_000)
+    task = BANDIT
+    agent = DQN(**SMALL, total_steps=6_000)
     training = train_to_the_end(agent, task)
     experience = training.buffer.experience
     filled = int(training.buffer.filled)
@@ -291,7 +295,8 @@ def test_exploration_is_uniform_over_legal_actions_and_falls() -> None:
     agent = DQN(**SMALL, total_steps=4_000, epsilon=0.1, exploration=0.5)
     task = BANDIT
     algorithm = agent.algorithm(task, agent.config(task, "smoke"))
-    x, mask = jnp.ones((8_000, 1, 1)), jnp.broadcast_to(jnp.arange(5) < 4, (8_000, 1, 5))
+    x = jnp.ones((8_000, 1, 1))
+    mask = jnp.broadcast_to(jnp.arange(5) < 4, (8_000, 1, 5))
 
     def counts(steps: int) -> np.ndarray:
         actions = algorithm.explore(
@@ -299,7 +304,8 @@ def test_exploration_is_uniform_over_legal_actions_and_falls() -> None:
         )
         return np.bincount(np.ravel(actions), minlength=5)
 
-    early, late = counts(0), counts(4_000)
+    early = counts(0)
+    late = counts(4_000)
     assert early[4] == late[4] == 0
     assert stats.chisquare(early[:4]).pvalue > 1e-3
     rare = np.sort(late)[:4].sum()  # three of four random actions are not the best one

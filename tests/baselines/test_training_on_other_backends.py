@@ -46,7 +46,8 @@ def begin_episodes(task: Any, num_envs: int) -> Any:
 
 
 def ppo_update(task: Any) -> tuple[Any, ...]:
-    flat, config = ppo_agent.flatten_for_ppo(task), PPO().config(task, "smoke")
+    flat = ppo_agent.flatten_for_ppo(task)
+    config = PPO().config(task, "smoke")
     algorithm = ppo_agent.algorithm(config)
     start = partial(algorithm.start, flat, config)
     training = jax.eval_shape(
@@ -59,10 +60,12 @@ def ppo_update(task: Any) -> tuple[Any, ...]:
 
 
 def model_based_update(task: Any) -> tuple[Any, ...]:
-    flat, config = flatten_task(task, "this test"), ModelBasedPPO().config(task, "smoke")
+    flat = flatten_task(task, "this test")
+    config = ModelBasedPPO().config(task, "smoke")
     inputs = flat.features + flat.outputs
     ensemble = model_based.Ensemble.initial(config, inputs, flat.features, 0)
-    networks, stream = ppo.Networks.initial(flat, config, 0), begin_episodes(task, config.num_envs)
+    networks = ppo.Networks.initial(flat, config, 0)
+    stream = begin_episodes(task, config.num_envs)
     training = jax.eval_shape(
         partial(model_based.start, flat, config), networks, ensemble, SEED, stream
     )
@@ -82,10 +85,12 @@ def replay_update(agent: replay_agent.ReplayAgent, task: Any) -> tuple[Any, ...]
 def offline_update(agent: type[offline_agent.OfflineAgent], task: Any) -> tuple[Any, ...]:
     pytest.importorskip("minari")
     pytest.importorskip("h5py")
-    config, flat = agent().config(task, "smoke"), flatten_task(task, "this test")
+    config = agent().config(task, "smoke")
+    flat = flatten_task(task, "this test")
     observation = jax.ShapeDtypeStruct((64, flat.features), np.float32)
     action = jax.ShapeDtypeStruct((64, flat.outputs), np.float32)
-    reward, over = jax.ShapeDtypeStruct((64,), np.float32), jax.ShapeDtypeStruct((64,), np.bool_)
+    reward = jax.ShapeDtypeStruct((64,), np.float32)
+    over = jax.ShapeDtypeStruct((64,), np.bool_)
     run = offline_agent.TrainingState(agent.algorithm.start(flat, config, 0), SEED, np.int32(0))
     return (
         partial(offline_agent.train_chunk, agent.algorithm, config),

@@ -92,7 +92,8 @@ def test_right_answers_pass_as_the_table_says() -> None:
 
 
 def test_no_way_to_write_makes_a_wrong_answer_right() -> None:
-    offenders, tried = [], 0
+    offenders = []
+    tried = 0
     for number, (puzzle, instance) in enumerate(instances()):
         answers = some_answers(puzzle, instance)
         answers += spoil_answer(answers[0], Dice(1, number))
@@ -155,7 +156,8 @@ def test_the_output_of_a_sat_solver_is_an_assignment() -> None:
     puzzle = puzzle_of("SAT-v0")
     instance = puzzle.generate(1)
     best = puzzle.solve(instance)
-    head, tail = best[: len(best) // 2].rpartition(" ")[0], ""
+    head = best[: len(best) // 2].rpartition(" ")[0]
+    tail = ""
     tail = best.removeprefix(head).strip()
     for answer in (
         f"v {best} 0",
@@ -183,7 +185,8 @@ def test_words_are_told_apart_in_any_case_and_hold_no_separators() -> None:
 
 # -- which answer counts ---------------------------------------------------------------------------
 
-A, Z = OPENING, CLOSING
+A = OPENING
+Z = CLOSING
 
 
 @pytest.mark.parametrize(
@@ -243,7 +246,8 @@ def test_answers_in_thoughts_are_ignored_on_request(reply: str, answer: str | No
 
 
 def test_tags_may_be_others() -> None:
-    tags, thoughts = ("[[", "]]"), ("<r>", "</r>")
+    tags = ("[[", "]]")
+    thoughts = ("<r>", "</r>")
     for lenient in (False, True):
         assert find_answer(f"{A}6{Z} [[7]]", lenient=lenient, tags=tags) == "7"
         assert (

@@ -60,10 +60,12 @@ def test_nearly_right_answers_earn_more(card: TaskCard) -> None:
     puzzle = puzzle_of(card.id)
     if type(puzzle).likeness is Puzzle.likeness:
         pytest.skip("no partial credit")
-    near_credits, guess_credits = [], []
+    near_credits = []
+    guess_credits = []
     for seed, row in enumerate(PuzzleDataset(card.id, split="test", size=10)):
         _, instance = instance_of(row)
-        best, guess = row["answer"], puzzle.guess(instance, Dice(1, seed))
+        best = row["answer"]
+        guess = puzzle.guess(instance, Dice(1, seed))
         separate = "" if " " not in best else " "
         right = best.replace("\n", " \n").split(separate) if separate else list(best)
         wrong = guess.replace("\n", " \n").split(separate) if separate else list(guess)

@@ -66,7 +66,8 @@ def test_rows_of_different_puzzles_and_tiers_share_a_table() -> None:
 
     Rows of another tier had other shapes.
     """
-    first, second = (PuzzleDataset("Sudoku4-v0", size=3), PuzzleDataset("SAT-v0", size=3))
+    first = PuzzleDataset("Sudoku4-v0", size=3)
+    second = PuzzleDataset("SAT-v0", size=3)
     mixed = [*first, *second, *PuzzleDataset("SAT-v0", size=3, difficulty="hard")]
     for row in through_arrow(mixed):
         for data in (first, second):

@@ -66,7 +66,8 @@ def test_the_legal_action_at_a_share_is_that_of_the_definition(size: int) -> Non
 
 
 def test_the_random_player_is_uniform_over_legal_actions() -> None:
-    draws, mask = 40_000, np.zeros(100, bool)
+    draws = 40_000
+    mask = np.zeros(100, bool)
     mask[[0, 3, 31, 32, 33, 64, 95, 99]] = True
     player = Uniform(spaces.Discrete(100))
 

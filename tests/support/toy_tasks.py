@@ -99,7 +99,8 @@ class CartPole(Toy):
         return Pole(*jax.random.uniform(key, (4,), jnp.float32, -0.05, 0.05))
 
     def transition(self, state, action, key, params):
-        cosine, sine = jnp.cos(state.angle), jnp.sin(state.angle)
+        cosine = jnp.cos(state.angle)
+        sine = jnp.sin(state.angle)
         push = (jnp.where(action == 1, 10.0, -10.0) + 0.05 * state.rate**2 * sine) / 1.1
         turn = (9.8 * sine - cosine * push) / (0.5 * (4 / 3 - 0.1 * cosine**2 / 1.1))
         acceleration = push - 0.05 * turn * cosine / 1.1

@@ -90,7 +90,8 @@ class Sampler:
     """A policy of the host: torch agents look like this."""
 
     def __init__(self, task: Task[Any, Any], seed: int) -> None:
-        self.task, self.rng = task, np.random.default_rng(seed)
+        self.task = task
+        self.rng = np.random.default_rng(seed)
 
     def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
         if action_masks is not None:
