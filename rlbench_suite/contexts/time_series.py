@@ -265,21 +265,23 @@ def _resample(
         raise ValueError(
             f"it has more than {MAX_ROWS:,} steps of {series.step:g} {series.time_unit}"
         )
-    at = time[0] + series.step * np.arange(int(steps + 1e-9) + 1)
+    step_times = time[0] + series.step * np.arange(int(steps + 1e-9) + 1)
     return np.stack(
         [
-            _means(at, time, column, series.step) if holds else np.interp(at, time, column)
+            _means(step_times, time, column, series.step)
+            if holds
+            else np.interp(step_times, time, column)
             for column, holds in zip(values, hold, strict=True)
         ],
         1,
     )
 
 
-def _means(at: np.ndarray, time: np.ndarray, values: np.ndarray, step: float) -> np.ndarray:
+def _means(step_times: np.ndarray, time: np.ndarray, values: np.ndarray, step: float) -> np.ndarray:
     """Return the mean of each step, by its first time, of values that hold until the next row."""
-    ends = np.append(time, time[-1] + step)
-    area = np.append(0.0, np.cumsum(values * np.diff(ends)))
-    return np.diff(np.interp(np.append(at, at[-1] + step), ends, area)) / step
+    row_times = np.append(time, time[-1] + step)
+    area = np.append(0.0, np.cumsum(values * np.diff(row_times)))
+    return np.diff(np.interp(np.append(step_times, step_times[-1] + step), row_times, area)) / step
 
 
 def _columns_to_read(columns: Collection[str], series: Series) -> list[str]:

@@ -386,7 +386,11 @@ def _info(
 
 
 def reset_where(
-    task: Task[Any, Any], done: jax.Array, episodes: Episode, last: Step, source: ContextSource
+    task: Task[Any, Any],
+    done: jax.Array,
+    episodes: Episode,
+    last_steps: Step,
+    source: ContextSource,
 ) -> tuple[Episode, Step]:
     """Begin the next episode of every batch entry where ``done``; the others stay as they are.
 
@@ -398,7 +402,7 @@ def reset_where(
     count = over.size
 
     def reset_block(carry: tuple[jax.Array, Episode, Step]) -> tuple[jax.Array, Episode, Step]:
-        num_reset, episodes, last = carry
+        num_reset, episodes, last_steps = carry
         rank = num_reset + np.arange(block, dtype=np.int32)
         # Filler entries point past the end: reads clamp to some entry, writes are dropped.
         entries = computed_once(
@@ -409,14 +413,14 @@ def reset_where(
             episodes.seed[entries],
             episodes.index[entries] + 1,
         )
-        episodes, last = jax.tree.map(
+        episodes, last_steps = jax.tree.map(
             lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"),
-            (episodes, last),
+            (episodes, last_steps),
             beginnings,
         )
-        return num_reset + block, episodes, last
+        return num_reset + block, episodes, last_steps
 
-    # The action mask and other info of `last` have begin's structure, so one loop carries both.
+    # Info of `last_steps`, such as the mask, has begin's structure, so one loop carries both.
     return jax.lax.while_loop(
-        lambda carry: carry[0] < count, reset_block, (jnp.int32(0), episodes, last)
+        lambda carry: carry[0] < count, reset_block, (jnp.int32(0), episodes, last_steps)
     )[1:]

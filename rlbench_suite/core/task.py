@@ -131,16 +131,18 @@ class Described(abc.ABC):
         It is the row ``success`` of the table in the docstring of the task's file, or that of a
         base class. A file without such a row says it in the docstring of ``info``.
         """
-        for kind in type(self).__mro__:
-            rows = _SUCCESS_ROW.findall(sys.modules[kind.__module__].__doc__ or "")
-            doc = getattr(kind.__dict__.get("info"), "__doc__", None) or ""
+        for task_class in type(self).__mro__:
+            rows = _SUCCESS_ROW.findall(sys.modules[task_class.__module__].__doc__ or "")
+            doc = getattr(task_class.__dict__.get("info"), "__doc__", None) or ""
             measured = _SUCCESS_MEASURED.search(_LINE_BREAK.sub(" ", doc))
-            texts = [f"{which}: {text}" if which else text for which, text in rows]
+            texts = [
+                f"{reward_kind}: {text}" if reward_kind else text for reward_kind, text in rows
+            ]
             if not texts and measured:
                 texts = [measured[1]]
             if texts:
-                words = " ".join("; ".join(texts).removesuffix(" |").split())
-                return re.sub(r":\w+:`[~.]*([^`]*)`", r"\1", words).replace("``", "")
+                meaning = " ".join("; ".join(texts).removesuffix(" |").split())
+                return re.sub(r":\w+:`[~.]*([^`]*)`", r"\1", meaning).replace("``", "")
         return ""
 
     def observation_components(self) -> Components:

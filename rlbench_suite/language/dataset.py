@@ -218,12 +218,14 @@ class PuzzleDataset(Dataset):
 
     def _warn_of_repeats(self) -> None:
         """Warn if many rows repeat earlier ones."""
-        each = self.size / len(self.puzzles)
-        different = sum(expected_distinct(puzzle.space / 2, each) for puzzle in self.puzzles)
-        if self.size - different > max(REPEATS * self.size, 1):
+        rows_per_puzzle = self.size / len(self.puzzles)
+        distinct_rows = sum(
+            expected_distinct(puzzle.space / 2, rows_per_puzzle) for puzzle in self.puzzles
+        )
+        if self.size - distinct_rows > max(REPEATS * self.size, 1):
             warnings.warn(
                 f"{self.id} has few different instances at this difficulty: of {self.size} rows "
-                f"of one split, about {different:.0f} differ. Pass unique=True to leave out "
+                f"of one split, about {distinct_rows:.0f} differ. Pass unique=True to leave out "
                 "repeated ones.",
                 stacklevel=3,
             )

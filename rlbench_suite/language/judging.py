@@ -166,14 +166,13 @@ class Judge:
             (number, row, reply)
             for number, (row, reply) in enumerate(zip(rows, completions, strict=True))
         ]
-        chunks = deque(tasks[at : at + CHUNK] for at in range(0, len(tasks), CHUNK))
+        chunks = deque(tasks[start : start + CHUNK] for start in range(0, len(tasks), CHUNK))
         verdicts: list[Verdict] = [_LOST] * len(tasks)
         with self._turn:
             try:
                 self._judge_all(chunks, verdicts)
-            except (
-                BaseException
-            ):  # verdicts on these replies must not be taken for those on later ones
+            except BaseException:
+                # Verdicts on these replies must not be taken for those on later ones.
                 self._workers = [
                     self._restart(worker) if worker.tasks else worker for worker in self._workers
                 ]

@@ -185,8 +185,10 @@ class Session(abc.ABC):
     @property
     def briefing(self) -> str:
         """Everything that a player who acts by tool calls reads first: rules, and the instance."""
-        how = "" if self.uses_tools else "Call reply in each turn."
-        return "\n\n".join(paragraph for paragraph in (self.system, self.opening, how) if paragraph)
+        hint = "" if self.uses_tools else "Call reply in each turn."
+        return "\n\n".join(
+            paragraph for paragraph in (self.system, self.opening, hint) if paragraph
+        )
 
     def messages(self) -> list[Message]:
         """Return the whole conversation so far, as a chat endpoint takes it.
@@ -272,8 +274,8 @@ class PuzzleSession(Session):
         answer = read_arguments(arguments).get("answer")
         if not isinstance(answer, str):
             raise ValueError("submit_answer takes the text of the answer as its argument 'answer'")
-        inside = self.puzzle.extract(answer)
-        return answer.strip() if inside is None else inside
+        extracted = self.puzzle.extract(answer)
+        return answer.strip() if extracted is None else extracted
 
     def _verdict(self, answer: str | None) -> Verdict:
         return judge_answer(self.puzzle, self.instance, answer, lenient=self.lenient)
@@ -329,8 +331,8 @@ class EpisodeSession(Session):
         task_tools = self.task.tools()
         self.tools = task_tools or [REPLY]
         self.uses_tools = bool(task_tools)
-        how = WITH_TOOLS if task_tools else FREE_TEXT
-        self.system = "\n\n".join((self.task.rules(), f"{self.task.how_to_act()}\n{how}"))
+        form = WITH_TOOLS if task_tools else FREE_TEXT
+        self.system = "\n\n".join((self.task.rules(), f"{self.task.how_to_act()}\n{form}"))
         first_turn = self.task.describe_turn(None, self._state, self.view.params)
         self.opening = (
             observation if history == "full" else "\n".join((first_turn, *self._time_left()))
@@ -434,9 +436,9 @@ class EpisodeSession(Session):
             *(message for turn in self.messages_by_turn[left_out:] for message in turn),
         ]
         if not self.done:
-            now = self.task.describe_turn(None, self._state, self.view.params)
+            situation = self.task.describe_turn(None, self._state, self.view.params)
             messages[-1] = messages[-1] | {
-                "content": f"{messages[-1]['content']}\n\nAll that is known now:\n{now}"
+                "content": f"{messages[-1]['content']}\n\nAll that is known now:\n{situation}"
             }
         return messages
 

@@ -275,8 +275,10 @@ def _each(
 ) -> list[float | None]:
     """Return the reward of each completion; None for rows of other datasets."""
     return [
-        reward({"answer": best or "", "metadata": of}, completion) if _is_ours(of) else None
-        for completion, of, best in zip(
+        reward({"answer": best or "", "metadata": row_metadata}, completion)
+        if _is_ours(row_metadata)
+        else None
+        for completion, row_metadata, best in zip(
             completions, metadata, answer or [""] * len(metadata), strict=True
         )
     ]

@@ -180,13 +180,13 @@ def _find_group(sizes: Sequence[jax.Array], rank: jax.Array) -> tuple[jax.Array,
 
     Return the part, and the member's rank within it.
     """
-    index = before = until = jnp.zeros_like(rank)
+    index = members_before = members_until = jnp.zeros_like(rank)
     for size in sizes[:-1]:
-        until += size
-        past = until <= rank
-        index += past
-        before = jnp.where(past, until, before)
-    return index, rank - before
+        members_until += size
+        is_past = members_until <= rank
+        index += is_past
+        members_before = jnp.where(is_past, members_until, members_before)
+    return index, rank - members_before
 
 
 def _pick(values: Sequence[jax.Array], index: jax.Array) -> jax.Array:

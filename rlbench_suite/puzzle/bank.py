@@ -89,9 +89,9 @@ def build_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
     from rich.progress import track
 
     console = Console(stderr=True)
-    what = f"{puzzle.name} {puzzle.tier:g}, {split}"
+    label = f"{puzzle.name} {puzzle.tier:g}, {split}"
     seeds = track(
-        range(count), what, console=console, transient=True, disable=not console.is_terminal
+        range(count), label, console=console, transient=True, disable=not console.is_terminal
     )
     instances: list[Any] = [puzzle.generate(seed, split) for seed in seeds]
     plans = [list(puzzle.plan(instance)) for instance in instances]
@@ -173,21 +173,21 @@ def _imported_files(module: Path, package: str) -> set[Path]:
         if file in files or not file.exists():
             continue
         files.add(file)
-        inside = [*family, *file.parent.relative_to(root).parts]
+        file_package = [*family, *file.parent.relative_to(root).parts]
         names: list[list[str]] = []
         for node in ast.walk(ast.parse(file.read_bytes())):
             if isinstance(node, ast.Import):
                 names += [alias.name.split(".") for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
-                origin = inside[: len(inside) - node.level + 1] if node.level else []
+                origin = file_package[: len(file_package) - node.level + 1] if node.level else []
                 origin = origin + (node.module.split(".") if node.module else [])
                 names += [[*origin, alias.name] for alias in node.names]
         for name in names:
             if name[: len(family)] == family:
-                below = name[len(family) :]
+                subnames = name[len(family) :]
                 waiting += [
-                    root.joinpath(*below[:depth]).with_suffix(".py")
-                    for depth in range(1, len(below) + 1)
+                    root.joinpath(*subnames[:depth]).with_suffix(".py")
+                    for depth in range(1, len(subnames) + 1)
                 ]
     return files
 
