@@ -171,9 +171,9 @@ def test_a_constraint_holds_for_an_id_with_any_settings() -> None:
 def test_a_broken_constraint_leaves_the_random_floor_and_no_gain() -> None:
     card = find_card("PMSMSpeed-v0")
     limit = card.constraint.limit
-    assert [card.constrained(score, limit) for score in (1.2, -0.3)] == [1.2, -0.3]
-    assert [card.constrained(score, 2 * limit) for score in (1.2, -0.3)] == [0.0, -0.3]
-    assert find_card("SAT-v0").constrained(1.2, 1e9) == 1.2
+    assert [card.constrained_score(score, limit) for score in (1.2, -0.3)] == [1.2, -0.3]
+    assert [card.constrained_score(score, 2 * limit) for score in (1.2, -0.3)] == [0.0, -0.3]
+    assert find_card("SAT-v0").constrained_score(1.2, 1e9) == 1.2
 
 
 # -- the episode -----------------------------------------------------------------------------------

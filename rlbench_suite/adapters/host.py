@@ -23,7 +23,7 @@ from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.reward_space import with_resets
 from rlbench_suite.adapters.task_env import EnvState, PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.core.contract import as_action, keep_memory
+from rlbench_suite.core.contract import check_action, check_memory
 from rlbench_suite.core.episode import Episode, Role, draw_key, seed_key
 from rlbench_suite.core.host import HostTask
 from rlbench_suite.core.policy import Policy, View
@@ -318,7 +318,7 @@ def player(task: HostTask[Any], policy: Any, seeds: Sequence[int] | np.ndarray) 
         def act_once(memory: Any, observation: Any, state: Any, params: Any, seed: Any) -> Any:
             key = draw_key(seed, jnp.int32(0), t, Role.POLICY)
             action, next_memory = policy.act(memory, View(observation, None, state, params), key)
-            return as_action(policy, action, space), keep_memory(policy, next_memory, memory)
+            return check_action(policy, action, space), check_memory(policy, next_memory, memory)
 
         return jax.vmap(act_once)(memory, observations, state, params, keys)
 

@@ -14,7 +14,7 @@ import numpy as np
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
-from rlbench_suite.core.contract import as_action, keep_memory
+from rlbench_suite.core.contract import check_action, check_memory
 from rlbench_suite.core.episode import Episode, Role, draw_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task import Task
@@ -139,7 +139,7 @@ class _CompiledPlayer:
             view = View(observation, legal, episode.state, episode.params)
             key = draw_key(episode.seed, episode.index, episode.t, Role.POLICY)
             action, next_memory = policy.act(memory, view, key)
-            return as_action(policy, action, task.action_space), keep_memory(
+            return check_action(policy, action, task.action_space), check_memory(
                 policy, next_memory, memory
             )
 

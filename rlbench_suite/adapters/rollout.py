@@ -13,7 +13,7 @@ import numpy as np
 from rlbench_suite.adapters import host
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.core.agent import HostPolicy
-from rlbench_suite.core.contract import as_action, keep_memory
+from rlbench_suite.core.contract import check_action, check_memory
 from rlbench_suite.core.episode import (
     VECTORS,
     ContextSource,
@@ -189,7 +189,7 @@ def _play(
         action, next_memory = policy.act(
             memory, view, draw_key(episode.seed, episode.index, episode.t, Role.POLICY)
         )
-        return as_action(policy, action, task.action_space), keep_memory(
+        return check_action(policy, action, task.action_space), check_memory(
             policy, next_memory, memory
         )
 

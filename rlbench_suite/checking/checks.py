@@ -27,7 +27,7 @@ from rlbench_suite.adapters import batch, packed_episode
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS, MAX_OBSERVATION_CHARACTERS, TextEnv
 from rlbench_suite.checking.trial import SEEDS, STEPS, Bench, Moment, Play, random_action
-from rlbench_suite.core.contract import ContractError, as_action, keep_memory
+from rlbench_suite.core.contract import ContractError, check_action, check_memory
 from rlbench_suite.core.episode import (
     NO_LIMIT,
     ContextSource,
@@ -95,7 +95,9 @@ def _first_action(task: Described, player: Any, view: View) -> Any:
     """Return the first action and the next memory of a player; traced."""
     memory = player.initial(view.params)
     action, next_memory = player.act(memory, view, jax.random.key(0))
-    return as_action(player, action, task.action_space), keep_memory(player, next_memory, memory)
+    return check_action(player, action, task.action_space), check_memory(
+        player, next_memory, memory
+    )
 
 
 # -- the checks: each yields a sentence for every fault that it finds ------------------------------

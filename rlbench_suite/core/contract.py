@@ -71,7 +71,7 @@ def check_spaces(task: Described) -> None:
         raise ContractError(f"The card of {card.id} has a constraint, and {name} no cost.")
 
 
-def keep_shapes(task: Described, function: str, result: Result, earlier: Any) -> Result:
+def check_same_shapes(task: Described, function: str, result: Result, earlier: Any) -> Result:
     """Return a function's result if it has the same tree, shapes and dtypes as an earlier value.
 
     Raises:
@@ -82,7 +82,7 @@ def keep_shapes(task: Described, function: str, result: Result, earlier: Any) ->
     )
 
 
-def as_declared(
+def check_result(
     task: Described, function: str, result: Result, space: Any, source: str = "its space says"
 ) -> Result:
     """Return a function's result if it has the declared shapes and dtypes.
@@ -104,16 +104,16 @@ def as_declared(
     )
 
 
-def as_flag(task: Described, function: str, result: Result) -> Result:
+def check_flag(task: Described, function: str, result: Result) -> Result:
     """Return a function's result if it is a single bool.
 
     Raises:
         ContractError: it is not.
     """
-    return as_declared(task, function, result, jax.ShapeDtypeStruct((), np.bool_), "a flag is")
+    return check_result(task, function, result, jax.ShapeDtypeStruct((), np.bool_), "a flag is")
 
 
-def as_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
+def check_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
     """Return the result of ``info`` if it has ``success`` and the declared measures.
 
     Each is a number, or one number for each agent.
@@ -124,7 +124,7 @@ def as_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
     name = f"{type(task).__name__}.info"
     if "success" not in info:
         raise ContractError(f"{name} gives no 'success'.")
-    as_flag(task, "info", info["success"])
+    check_flag(task, "info", info["success"])
     measures = info.keys() - {"success"}
     if missing := sorted(task.measures.keys() - measures):
         raise ContractError(f"{name} gives no {missing[0]!r}, which measures declares.")
@@ -142,7 +142,7 @@ def as_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
     return info
 
 
-def as_action(player: Any, action: Result, space: spaces.Space[Any]) -> Result:
+def check_action(player: Any, action: Result, space: spaces.Space[Any]) -> Result:
     """Return a player's action if it has the shape that the action space requires.
 
     Raises:
@@ -153,7 +153,7 @@ def as_action(player: Any, action: Result, space: spaces.Space[Any]) -> Result:
     )
 
 
-def keep_memory(player: Any, next_memory: Result, memory: Any) -> Result:
+def check_memory(player: Any, next_memory: Result, memory: Any) -> Result:
     """Return a player's next memory if it has the same tree, shapes and dtypes as the last one.
 
     Raises:

@@ -22,7 +22,13 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.contexts.unknown_names import unknown
-from rlbench_suite.core.contract import as_declared, as_flag, as_info, check_spaces, keep_shapes
+from rlbench_suite.core.contract import (
+    check_flag,
+    check_info,
+    check_result,
+    check_same_shapes,
+    check_spaces,
+)
 from rlbench_suite.core.scale import Scale
 from rlbench_suite.core.task import Described, Observation, Split, Task
 from rlbench_suite.core.task_card import SPLITS
@@ -221,17 +227,17 @@ def advance(
         mask = _action_mask(task, state, params)
     legal = is_legal(task, mask, action)
     next_state = task.transition(state, action, draw_key(seed, index, t, Role.TRANSITION), params)
-    keep_shapes(task, "transition", next_state, state)
+    check_same_shapes(task, "transition", next_state, state)
     if mask is not None:
         next_state = jax.tree.map(lambda new, old: jnp.where(legal, new, old), next_state, state)
     reward = task.reward(state, action, next_state, draw_key(seed, index, t, Role.REWARD), params)
-    as_declared(task, "reward", reward, task.reward_space)
+    check_result(task, "reward", reward, task.reward_space)
     terminated = task.terminal(next_state, draw_key(seed, index, t, Role.TERMINAL), params)
-    as_flag(task, "terminal", terminated)
+    check_flag(task, "terminal", terminated)
     cost = None
     if task.has_cost:
         cost_shape = jax.ShapeDtypeStruct((), task.dtype)
-        cost = as_declared(
+        cost = check_result(
             task, "cost", task.cost(state, action, next_state, params), cost_shape, "a cost is"
         )
         total_cost = total_cost + cost
@@ -249,7 +255,7 @@ def advance(
 
 
 def _observation(task: Task[Any, Any], state: Any, key: jax.Array, params: Any) -> Any:
-    return as_declared(
+    return check_result(
         task, "observation", task.observation(state, key, params), task.observation_space
     )
 
@@ -259,7 +265,7 @@ def _action_mask(task: Task[Any, Any], state: Any, params: Any) -> jax.Array | N
     if mask is None:
         return None
     choices = jax.ShapeDtypeStruct((sum(action_sizes(task.action_space)),), np.bool_)
-    return as_declared(task, "action_mask", mask, choices, "its action space asks for")
+    return check_result(task, "action_mask", mask, choices, "its action space asks for")
 
 
 def scalar_return(task: Task[Any, Any], total: Any) -> Any:
@@ -367,7 +373,7 @@ def _info(
 
     It adds the score and the cost so far, the mask, and what is privileged.
     """
-    info: dict[str, Any] = dict(as_info(task, task.info(episode.state, episode.params)))
+    info: dict[str, Any] = dict(check_info(task, task.info(episode.state, episode.params)))
     if task.ends_in_failure:
         info["success"] = info["success"] & ~terminated
     scale = Scale.of(task.scores)
@@ -378,7 +384,7 @@ def _info(
         info |= {"action_mask": mask, "invalid_action": ~legal}
     if task.privileged_space is not None:
         privileged = task.privileged(episode.state, episode.params)
-        info["privileged"] = as_declared(task, "privileged", privileged, task.privileged_space)
+        info["privileged"] = check_result(task, "privileged", privileged, task.privileged_space)
     if task.card.constraint:
         violates = task.card.constraint.broken_by(episode.total_cost)
         info |= {"cost": cost, "cost_so_far": episode.total_cost, "violates": violates}

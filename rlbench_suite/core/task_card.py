@@ -87,7 +87,7 @@ class Constraint:
         """
         return bool(self.broken_by(math.fsum(mean_costs) / len(mean_costs)))
 
-    def constrained(self, score: float, mean_cost: float) -> float:
+    def constrained_score(self, score: float, mean_cost: float) -> float:
         """Return a normalised score where the constraint holds, and at most 0 elsewhere."""
         return min(score, 0.0) if self.broken_by(mean_cost) else score
 
@@ -558,12 +558,12 @@ class TaskCard:
         """
         return self.constraint is not None and self.constraint.broken_by_seeds(*mean_costs)
 
-    def constrained(self, score: float, mean_cost: float) -> float:
+    def constrained_score(self, score: float, mean_cost: float) -> float:
         """Return the constrained score, or the score itself without a constraint.
 
-        See :meth:`Constraint.constrained`.
+        See :meth:`Constraint.constrained_score`.
         """
-        return self.constraint.constrained(score, mean_cost) if self.constraint else score
+        return self.constraint.constrained_score(score, mean_cost) if self.constraint else score
 
 
 def file_name_of(task_id: str) -> str:
