@@ -15,8 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from rlbench_suite.contexts.atomic_files import replacing
 from rlbench_suite.evaluation.policy_files.checkpoint import read_header, read_hyperparameters
+from rlbench_suite.foundation.atomic_files import replacing
 
 Config = TypeVar("Config")
 

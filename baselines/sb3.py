@@ -27,10 +27,10 @@ from gymnasium.vector import AutoresetMode
 
 from rlbench_suite.adapters.entry_points import make_vec
 from rlbench_suite.adapters.maskable import has_masks
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.agent import CannotPlay, HostPolicy, Progress
 from rlbench_suite.core.episode import scalar_return
 from rlbench_suite.core.task import Task
+from rlbench_suite.foundation.unknown_names import unknown
 
 from . import checkpoint
 from .configuration import FOLDER, training_steps

@@ -21,7 +21,6 @@ import jax
 import jax.numpy as jnp
 from gymnasium import spaces
 
-from rlbench_suite.contexts.unknown_names import unexpected
 from rlbench_suite.core.episode import (
     VECTORS,
     ContextSource,
@@ -32,6 +31,7 @@ from rlbench_suite.core.episode import (
 )
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
+from rlbench_suite.foundation.unknown_names import unexpected
 
 __all__ = ["EnvParams", "FunctionalEnv", "make"]
 

@@ -20,12 +20,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.evaluation.statistics import aggregates, profiles
 from rlbench_suite.evaluation.statistics.aggregates import Comparison
 from rlbench_suite.evaluation.statistics.intervals import Estimate, Scores
 from rlbench_suite.evaluation.statistics.profiles import TAUS, Profile
 from rlbench_suite.evaluation.statistics.unseen_runs import SCALE
+from rlbench_suite.foundation.unknown_names import unknown
 
 __all__ = [
     "Comparison",

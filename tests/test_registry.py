@@ -11,9 +11,9 @@ import pettingzoo
 import pytest
 
 from rlbench_suite.adapters.entry_points import make
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
 from rlbench_suite.core import task_card as card_module
+from rlbench_suite.foundation.unknown_names import unknown
 
 
 @pytest.fixture

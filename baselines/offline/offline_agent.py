@@ -20,12 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
 from rlbench_suite.core.agent import CannotPlay
 from rlbench_suite.core.episode import seed_key
 from rlbench_suite.core.policy import ActingParameters, View, no_memory
 from rlbench_suite.core.task import Task
+from rlbench_suite.foundation.unknown_names import unknown
 
 from ..flat_task import FlatTask, flatten_task
 from ..learning_agent import LearningAgent

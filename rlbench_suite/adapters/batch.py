@@ -24,7 +24,6 @@ from rlbench_suite.adapters.maskable import batched_action_space, shown_action_s
 from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space, with_resets
 from rlbench_suite.adapters.task_env import RENDER_MODES, TaskEnv
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.component import Signals
 from rlbench_suite.core.contract import check_spaces
 from rlbench_suite.core.episode import (
@@ -43,6 +42,7 @@ from rlbench_suite.core.episode import (
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.bit_exact import exact_vmap
 from rlbench_suite.numerics.process import CACHED_TASKS, precision, refuse_after_fork
 from rlbench_suite.numerics.waiting import announce_first_call, compiling

@@ -11,8 +11,8 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.foundation.unknown_names import unknown
 
 ORDER = ("easy", "medium", "hard")
 

@@ -15,8 +15,8 @@ from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.host import HostEnv, HostPixelEnv, HostTextEnv, HostVectorEnv
 from rlbench_suite.adapters.task_env import PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.contexts.unknown_names import UnknownKeyword, unexpected, unknown
 from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.foundation.unknown_names import UnknownKeyword, unexpected, unknown
 
 VIEWS: dict[str, type[TaskEnv]] = {"structured": TaskEnv, "text": TextEnv, "pixels": PixelEnv}
 HOST_VIEWS: dict[str, type[TaskEnv]] = {

@@ -18,11 +18,11 @@ from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.frame_rate import frame_rate
 from rlbench_suite.adapters.maskable import MaskableMultiDiscrete
 from rlbench_suite.adapters.task_env import RENDER_MODES, EnvState, TaskEnv
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.episode import Episode, action_sizes
 from rlbench_suite.core.policy import Policy
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
+from rlbench_suite.foundation.unknown_names import unknown
 
 
 class TaskParallelEnv(ParallelEnv[str, Any, Any]):

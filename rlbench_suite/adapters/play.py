@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.task_env import TaskEnv
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
 from rlbench_suite.core.contract import check_action, check_memory
 from rlbench_suite.core.episode import Episode, Role, draw_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task import Task
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.bit_exact import exact_vmap
 from rlbench_suite.numerics.process import CACHED_TASKS, on_the_cpu, precision
 

@@ -20,7 +20,6 @@ from rlbench_suite.adapters.maskable import shown_action_space
 from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.adapters.packed_episode import PackedEpisode, StepValues
 from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.component import Signals
 from rlbench_suite.core.contract import check_spaces
 from rlbench_suite.core.episode import (
@@ -35,6 +34,7 @@ from rlbench_suite.core.episode import (
 from rlbench_suite.core.policy import Policy, reference_player
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.process import refuse_after_fork
 from rlbench_suite.numerics.waiting import compiling
 

@@ -37,8 +37,6 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from rlbench_suite.contexts.atomic_files import replacing
-from rlbench_suite.contexts.cache_folder import cache_folder
 from rlbench_suite.contexts.document import Document, read_document
 from rlbench_suite.contexts.numerals import read_real
 from rlbench_suite.contexts.plain_yaml import fault, read_plain_yaml, read_small_file
@@ -49,7 +47,9 @@ from rlbench_suite.contexts.time_series import (
     refuse_other_steps,
     sha256_of,
 )
-from rlbench_suite.contexts.unknown_names import MAX_QUOTE, unknown
+from rlbench_suite.foundation.atomic_files import replacing
+from rlbench_suite.foundation.cache_folder import cache_folder
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE, unknown
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]{0,47}")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from rlbench_suite.contexts.plain_yaml import fault
 from rlbench_suite.contexts.time_series import Record, sha256_of
-from rlbench_suite.contexts.unknown_names import MAX_QUOTE
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE
 
 MAX_BYTES = 2**24
 """Largest size of a file in bytes."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rlbench_suite.contexts.unknown_names import MAX_QUOTE
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE
 
 if TYPE_CHECKING:
     import pyarrow as pa

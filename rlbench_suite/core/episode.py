@@ -21,7 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.contract import (
     check_flag,
     check_info,
@@ -32,6 +31,7 @@ from rlbench_suite.core.contract import (
 from rlbench_suite.core.scale import Scale
 from rlbench_suite.core.task import Described, Observation, Split, Task
 from rlbench_suite.core.task_card import SPLITS
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.bit_exact import compile_apart, computed_once, exact_vmap
 from rlbench_suite.numerics.bitset import BitSet
 from rlbench_suite.numerics.keys import fold_in

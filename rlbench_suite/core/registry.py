@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from rlbench_suite.contexts.unknown_names import PROPOSED_NAMES, one_of, unknown
 from rlbench_suite.core.task_card import Constraint, TaskCard, load
+from rlbench_suite.foundation.unknown_names import PROPOSED_NAMES, one_of, unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.core.agent import Agent

@@ -20,7 +20,6 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from rlbench_suite.contexts.unknown_names import MAX_QUOTE, one_of, unexpected, unknown
 from rlbench_suite.core.scale import (
     MAX_CHANCE_SUCCESS,
     MAX_FAILURE_SHARE,
@@ -29,6 +28,7 @@ from rlbench_suite.core.scale import (
     Score,
     Zero,
 )
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE, one_of, unexpected, unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.contexts.context import Context

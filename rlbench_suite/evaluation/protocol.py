@@ -26,7 +26,6 @@ import numpy as np
 
 from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.rollout import Record, play, replay
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.agent import Agent, HostPolicy, Progress
 from rlbench_suite.core.episode import scalar_return
 from rlbench_suite.core.policy import Policy, restrict_view
@@ -34,6 +33,7 @@ from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.cell import CellSpec
+from rlbench_suite.foundation.unknown_names import unknown
 
 EPISODES = {"smoke": 50, "quick": 100, "full": 200}
 """Evaluation episodes of a cell by budget.

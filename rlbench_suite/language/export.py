@@ -17,8 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rlbench_suite.contexts.atomic_files import replacing
-from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.foundation.atomic_files import replacing
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.rows import METADATA, Row
 
 Progress = Callable[[Iterable[int]], Iterable[int]]

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task_card import SPLITS, TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.rows import Row, kept_puzzle, make_row, puzzle_of
 
 

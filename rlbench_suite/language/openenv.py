@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task_card import SPLITS, TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.guard import Guard, check_token, impatient_protocol
 from rlbench_suite.language.session import Session, begin
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlbench_suite.contexts.atomic_files import flush_names
+from rlbench_suite.foundation.atomic_files import flush_names
 from rlbench_suite.language.chat import ChatClient, Endpoint, NoReply
 from rlbench_suite.language.session import Message, Session, begin
 

@@ -26,10 +26,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.registry import cards
 from rlbench_suite.core.task_card import load
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.lenient import TAGS, THOUGHTS, Tags, find_answer, plain, read_answer
 from rlbench_suite.puzzle.puzzle import CLOSING, MAX_ANSWER_SIZE, OPENING, Puzzle, Verdict
 

@@ -12,9 +12,9 @@ import gymnasium
 import numpy as np
 
 from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS, TextEnv, action_in, why_over
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.episode import scalar_return
 from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.lenient import find_answer, judge_answer, plain
 from rlbench_suite.language.rows import puzzle_of, text_of
 from rlbench_suite.language.tools import Schema, read_arguments, text_tool

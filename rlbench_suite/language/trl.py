@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task_card import SPLITS
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.rows import Completion, Row, score, verdict
 from rlbench_suite.language.session import Session, begin
 from rlbench_suite.language.tools import Schema, function_of

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlbench_suite.contexts.atomic_files import replacing
-from rlbench_suite.contexts.cache_folder import cache_folder
 from rlbench_suite.core.task_card import SPLITS
+from rlbench_suite.foundation.atomic_files import replacing
+from rlbench_suite.foundation.cache_folder import cache_folder
 from rlbench_suite.puzzle.puzzle import Puzzle
 
 STOP = -1

@@ -30,8 +30,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.task_card import SPLITS
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.puzzle.dice import Dice, stream_of
 
 Instance = TypeVar("Instance", bound=tuple[Any, ...])

@@ -19,9 +19,9 @@ from folders import visible
 from killing import die, run_until_killed
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.contexts.atomic_files import CannotWrite
 from rlbench_suite.datasets import access, building, recipe, storage
 from rlbench_suite.datasets.catalogue import Entry
+from rlbench_suite.foundation.atomic_files import CannotWrite
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ import yaml
 from typer.testing import CliRunner
 
 from rlbench_suite.cli import suite
-from rlbench_suite.contexts.atomic_files import CannotWrite
 from rlbench_suite.core.registry import cards
+from rlbench_suite.foundation.atomic_files import CannotWrite
 from rlbench_suite.language import CompositeDataset, PuzzleDataset, score
 from rlbench_suite.language.export import CANARY, push_to_hub, read, with_prompt, write_folder
 from rlbench_suite.language.rows import instance_of

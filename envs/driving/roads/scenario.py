@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rlbench_suite.contexts.unknown_names import MAX_QUOTE, unknown
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE, unknown
 
 from .routes import Route, points
 

@@ -133,7 +133,7 @@ def _read_multiples(text: str) -> list[float]:
         ValueError: it is not of this form.
     """
     from rlbench_suite.contexts.numerals import read_integer, read_real
-    from rlbench_suite.contexts.unknown_names import MAX_QUOTE
+    from rlbench_suite.foundation.unknown_names import MAX_QUOTE
 
     quoted = repr(text[:MAX_QUOTE])
     try:

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from rlbench_suite.contexts.unknown_names import MAX_QUOTE, unknown
 from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE, unknown
 
 NAME = "onnx"
 SUFFIX = ".onnx"
