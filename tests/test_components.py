@@ -200,7 +200,7 @@ def test_components_that_do_not_cover_a_space_are_refused() -> None:
 
 
 def first_state(task_id: str) -> tuple[Any, Any, Any]:
-    """A task with the context and the first state of an episode."""
+    """Return a task with the context and the first state of an episode."""
     task: Task[Any, Any] = registry.card(task_id).build()
     key = jax.random.key(0)
     params = jax.jit(task.sample_params)(key, jnp.int32(0))

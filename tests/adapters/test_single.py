@@ -514,7 +514,7 @@ def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
         if not info["action_mask"].all():
             before = env.unwrapped.episode.state
             *_, terminated, truncated, invalid = env.step(
-                _illegal(env.action_space, info["action_mask"])
+                _illegal_action(env.action_space, info["action_mask"])
             )
             assert invalid["invalid_action"]
             assert invalid["invalid_reason"]
@@ -525,26 +525,31 @@ def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
             if terminated or truncated:  # time passes, and it may have been the last turn
                 _, info = env.reset()
                 continue
-        _, _, terminated, truncated, info = env.step(_legal(env.action_space, info["action_mask"]))
+        _, _, terminated, truncated, info = env.step(
+            _legal_action(env.action_space, info["action_mask"])
+        )
         assert not info["invalid_action"]
         if terminated or truncated:
             _, info = env.reset()
 
 
-def _legal(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
-    """A random legal action; the mask of a multi-discrete one holds its parts one after another."""
+def _legal_action(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
+    """Return a random legal action.
+
+    The mask of a multi-discrete action holds its parts one after another.
+    """
     masks = tuple(np.split(mask, np.cumsum(action_sizes(space))[:-1]))
     return space.sample(masks) if space.shape else int(space.sample(mask))
 
 
-def _illegal(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
-    """The same, but for the first forbidden choice."""
+def _illegal_action(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
+    """Return a random action that is legal but for the first forbidden choice."""
     position = np.flatnonzero(mask == 0)[0]
     if not space.shape:
         return int(position)
     ends = np.cumsum(action_sizes(space))
     index = np.searchsorted(ends, position, side="right")
-    action = _legal(space, mask)
+    action = _legal_action(space, mask)
     action[index] = position - (0 if index == 0 else ends[index - 1])
     return action
 

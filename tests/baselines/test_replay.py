@@ -69,7 +69,7 @@ class Pair(TwoAgents):
 
 
 def train_to_the_end(agent: Any, task: Any, seed: int = 0) -> Any:
-    """The last state of a training run."""
+    """Return the last state of a training run."""
     config = agent.config(task, "smoke")
     algorithm = agent.algorithm(task, config)
     training = programs(algorithm).start(seed)

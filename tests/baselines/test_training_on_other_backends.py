@@ -40,7 +40,7 @@ def task_of(name: str) -> Any:
 
 
 def begin_episodes(task: Any, num_envs: int) -> Any:
-    """The shapes of a batch of episodes."""
+    """Return the shapes of a batch of episodes."""
     source = ContextSource(np.int32(0), np.int32(-1))
     return jax.eval_shape(partial(open_stream, task), np.zeros((num_envs, 2), np.uint32), source)
 

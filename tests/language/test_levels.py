@@ -30,7 +30,7 @@ class Learner:
 
 
 def play(levels: Levels, learner: Learner, rows: int) -> list[float]:
-    """Difficulties of the rows that a learner gets."""
+    """Return the difficulties of the rows that a learner gets."""
     tiers = []
     for row in islice(levels, rows):
         tiers.append(row["metadata"]["tier"])

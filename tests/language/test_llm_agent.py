@@ -496,7 +496,7 @@ def test_a_damaged_transcript_is_named(tmp_path: Path) -> None:
 
 
 def toy(server: ModelServer) -> tuple[str, ...]:
-    """Arguments that evaluate the scripted model on the first puzzle."""
+    """Return arguments that evaluate the scripted model on the first puzzle."""
     return ("llm", "toy", "--base-url", server.url, "--task", PUZZLES[0], "--seeds", "1")
 
 

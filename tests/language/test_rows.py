@@ -23,7 +23,7 @@ def tag_answer(answer: str) -> str:
 
 
 def through_arrow(table_rows: list[rows.Row]) -> list[rows.Row]:
-    """Rows as a table of Arrow gives them back."""
+    """Return rows as a table of Arrow gives them back."""
     return pa.Table.from_pylist(table_rows).to_pylist()
 
 

@@ -21,7 +21,7 @@ from rlbench_suite.numerics.keys import bits, fold_in, normal, uniform
 
 
 def masks_of(size: int) -> np.ndarray:
-    """Sets of every density, the empty and the full one among them."""
+    """Return sets of every density, the empty and the full one among them."""
     rng = np.random.default_rng(size)
     masks = rng.random((300, size)) < rng.random((300, 1))
     masks[0], masks[1] = False, True

@@ -23,7 +23,7 @@ def task_of(name: str, difficulty: float) -> Any:
 
 
 def stack_instances(instances: Sequence[Any]) -> Any:
-    """Instances as one, with a leading axis."""
+    """Return instances as one, with a leading axis."""
     return type(instances[0])(*(np.stack(column) for column in zip(*instances, strict=True)))
 
 

@@ -46,7 +46,7 @@ def write_tokens(
 def observations_after(
     task: WritingTask, instances: Sequence[Any], written: Sequence[int]
 ) -> np.ndarray:
-    """Observations of each instance once so many tokens are written."""
+    """Return observations of each instance once so many tokens are written."""
     key = jax.random.key(0)
 
     def see(instance: Any, count: jax.Array) -> jax.Array:
