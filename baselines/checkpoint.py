@@ -15,8 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from rlbench_suite.contexts.atomic_files import replacing
 from rlbench_suite.evaluation.policy_files.checkpoint import read_header, read_hyperparameters
+from rlbench_suite.foundation.atomic_files import replacing
 
 Config = TypeVar("Config")
 
@@ -79,8 +79,9 @@ def read_plain_config(
 
 
 def read_config(path: str, agent: str, task_id: str, default: Config) -> Config:
-    """Return the hyperparameters in a file as an instance of ``default``'s class,
-    or ``default`` if it has none.
+    """Return the hyperparameters in a file as an instance of ``default``'s class.
+
+    Return ``default`` if the file has none.
 
     Raises:
         OSError: the file cannot be read.

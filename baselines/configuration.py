@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar
 
 import yaml
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 
 BUDGETS = ("smoke", "quick", "full")
 FOLDER = Path(__file__).parent / "hyperparameters"

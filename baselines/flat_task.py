@@ -1,5 +1,6 @@
-"""A task as networks see it: one vector of numbers for each agent;
-all agents share the same weights.
+"""Show a task to networks: one vector of numbers for each agent.
+
+All agents share the same weights.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from rlbench_suite.core.task import Task
 
 
 class FlatTask:
-    """A task with flat observations and actions: ``A`` agents,
-    each with ``features`` inputs and ``outputs`` outputs.
+    """A task with flat observations and actions.
+
+    Each of its ``A`` agents has ``features`` inputs and ``outputs`` outputs.
 
     Args:
         task: the task.
@@ -55,8 +57,9 @@ class FlatTask:
         """Features of each action, ``(actions, F)``; None where the task gives none."""
 
     def _observation_shapes(self, learner: str, images: bool) -> list[tuple[int, ...]]:
-        """Return the shape of each leaf of an agent's observation,
-        and note which one is an image kept apart.
+        """Return the shape of each leaf of an agent's observation.
+
+        Also note which leaf is an image that is kept apart from the features.
         """
         space = self.task.observation_space
         leaves: list[Any] = (
@@ -87,9 +90,7 @@ class FlatTask:
         self.image_shape: tuple[int, ...] | None = (
             shapes[self._image_leaf] if image_leaves else None
         )
-        """Height, width and channels of the image that is kept apart
-        from the features; None without one.
-        """
+        """Height, width and channels of the image that is kept apart; None without one."""
         return shapes
 
     def _read_action_space(self, learner: str) -> None:
@@ -125,8 +126,9 @@ class FlatTask:
     def observe(
         self, observation: Any, action_mask: jax.Array | None = None
     ) -> tuple[jax.Array, jax.Array | None]:
-        """Return the features ``(A, features)`` and the mask ``(A, outputs)``,
-        None where every action is legal.
+        """Return the features ``(A, features)`` and the mask ``(A, outputs)``.
+
+        The mask is None where every action is legal.
         """
         leaves = [
             leaf.astype(jnp.float32).reshape(self.agents, -1)
@@ -144,8 +146,9 @@ class FlatTask:
         return image.reshape(self.agents, *self.image_shape)
 
     def observe_step(self, step: Step) -> tuple[jax.Array, jax.Array | None]:
-        """Return the features for training, ``(A, features + privileged)``,
-        privileged ones last, and the mask.
+        """Return the features for training, ``(A, features + privileged)``, and the mask.
+
+        The privileged features come last.
         """
         x, mask = self.observe(step.observation, step.info.get("action_mask"))
         if self.privileged:

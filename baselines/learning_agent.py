@@ -61,14 +61,16 @@ class LearningAgent(ABC):
 
     @abstractmethod
     def compile(self, task: Task[Any, Any], config: Any) -> tuple[Programs, float]:
-        """Return the programs for a task, and the seconds it took
-        to compile them: 0 if they were cached.
+        """Return the programs for a task, and the seconds it took to compile them.
+
+        The seconds are 0 if the programs were cached.
         """
 
     @abstractmethod
     def layer_widths(self, task: Task[Any, Any], config: Any) -> list[tuple[int, ...]]:
-        """Return widths of consecutive layers;
-        a file must be large enough to hold their weights.
+        """Return widths of consecutive layers.
+
+        A file of weights must be large enough to hold those of such layers.
         """
 
     @abstractmethod
@@ -123,8 +125,9 @@ class LearningAgent(ABC):
         yield programs.policy(training)
 
     def save(self, policy: Any, path: str) -> None:
-        """Write the policy as safetensors: weights and normalisation;
-        the header names agent, task and config.
+        """Write the policy as safetensors, with its weights and its normalisation.
+
+        The header names agent, task and configuration.
         """
         checkpoint.write(
             path, (policy.actor, policy.moments), self.name, policy.flat.task.card.id, policy.config

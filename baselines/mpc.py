@@ -39,7 +39,7 @@ from rlbench_suite.numerics.keys import fold_in
 
 from .configuration import FOLDER, configure, restore
 
-SMALLEST_GAP = 1e-15
+MIN_RETURN_GAP = 1e-15
 """Smallest gap of returns, so that equal returns get equal weights."""
 
 
@@ -56,8 +56,9 @@ class Config:
     scenarios: int = 1
     """Draws of the task's randomness on which every plan is played; its return is their mean."""
     temperature: float = 0.5
-    """Temperature of the weights,
-    in units of the gap between the best return and the least of the elite.
+    """Temperature of the weights, relative to the spread of the elite's returns.
+
+    Its unit is the gap between the best return and the worst return of the elite.
     """
     elite: float = 0.1
     """Share of the samples that is the elite."""
@@ -68,8 +69,9 @@ class Config:
     exploration: float = 0.2
     """Share of uniform play in the probabilities of discrete actions."""
     price: float = 1.0
-    """Return that a plan loses for one unit of constraint cost;
-    the planner does not know the limit.
+    """Return that a plan loses for one unit of constraint cost.
+
+    The planner does not know the limit.
     """
 
     def __post_init__(self) -> None:
@@ -112,8 +114,9 @@ class Planner(eqx.Module):
     def sample_noise(
         self, key: jax.Array, previous: jax.Array, correlation: jax.Array
     ) -> jax.Array:
-        """Return noise for one step of every sample,
-        ``(samples, ...)``, given that of the step before.
+        """Return noise for one step of every sample, ``(samples, ...)``.
+
+        It follows from the noise of the step before.
         """
 
     @abc.abstractmethod
@@ -128,8 +131,9 @@ class Planner(eqx.Module):
 
     @abc.abstractmethod
     def shares(self, controls: jax.Array, weights: jax.Array) -> jax.Array:
-        """Return the next plan ``(horizon, ...)``
-        from actions ``(horizon, rows, ...)`` and weights ``(rows,)``.
+        """Return the next plan ``(horizon, ...)`` from the weighted samples.
+
+        The actions are ``(horizon, rows, ...)``, their weights ``(rows,)``.
         """
 
     def initial(self, params: Any) -> Memory:
@@ -219,7 +223,7 @@ class Planner(eqx.Module):
         mean = returns.reshape(self.config.samples, self.config.scenarios).mean(1)
         best = mean.max()
         elite_threshold = jnp.quantile(mean, 1 - self.config.elite)
-        spread = jnp.maximum(best - elite_threshold, SMALLEST_GAP)
+        spread = jnp.maximum(best - elite_threshold, MIN_RETURN_GAP)
         weights = jax.nn.softmax((mean - best) / (self.config.temperature * spread))
         return weights.repeat(self.config.scenarios) / self.config.scenarios
 
@@ -285,8 +289,10 @@ class ChoicePlanner(Planner):
     def sample_noise(
         self, key: jax.Array, previous: jax.Array, correlation: jax.Array
     ) -> jax.Array:
-        """Return Gumbel noise,
-        with which the largest log-probability is a draw from the probabilities.
+        """Return Gumbel noise for log-probabilities.
+
+        The index of the largest sum of log-probability and noise is a sample of the
+        probabilities.
         """
         share = jnp.maximum(self.task.uniform(key, previous.size), jnp.finfo(previous.dtype).tiny)
         return -jnp.log(-jnp.log(share)).reshape(previous.shape)
@@ -336,8 +342,9 @@ class MPC:
         self.overrides = overrides
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where there is no model to plan on,
-        or no finite range of actions.
+        """Raise :class:`CannotPlay` where planning is impossible.
+
+        A planner needs a model to plan on and a finite range of actions.
         """
         if isinstance(task, HostTask):
             raise CannotPlay(

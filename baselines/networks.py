@@ -1,5 +1,6 @@
-"""Building blocks of networks: layers, their initial weights,
-normalisation of inputs, and distributions of actions.
+"""Provide the building blocks of networks.
+
+They are layers and their initial weights, normalisation of inputs, and distributions of actions.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ class Linear(NamedTuple):
     """Layer ``x @ weight + bias``."""
 
     weight: Any
+    """float32 ``(inputs, outputs)``; NumPy's at first, JAX's in training."""
     bias: Any
+    """float32 ``(outputs,)``."""
 
 
 def mlp(
@@ -32,8 +35,9 @@ def mlp(
 
 
 def orthogonal(generator: np.random.Generator, n: int, m: int) -> np.ndarray:
-    """Return a random ``(n, m)`` matrix with orthonormal rows or columns,
-    whichever are fewer (Saxe et al. 2014).
+    """Return a random ``(n, m)`` matrix with orthonormal rows or columns.
+
+    The fewer of the two are orthonormal (Saxe et al. 2014).
     """
     q, r = np.linalg.qr(generator.standard_normal((max(n, m), min(n, m))))
     q *= np.sign(np.diag(r))  # without it the distribution is not uniform
@@ -43,8 +47,9 @@ def orthogonal(generator: np.random.Generator, n: int, m: int) -> np.ndarray:
 def initial_layers(
     generator: np.random.Generator, widths: Sequence[int], gain: float
 ) -> tuple[Linear, ...]:
-    """Return layers of these widths:
-    orthogonal weights (gain sqrt 2, ``gain`` in the last layer) and zero biases.
+    """Return layers of these widths, with orthogonal weights and zero biases.
+
+    The gain is sqrt 2, and ``gain`` in the last layer.
 
     NumPy makes them on the host, because batched QR inside a compiled program can deadlock small
     CPUs.
@@ -76,8 +81,9 @@ class Encoder(NamedTuple):
 
     @classmethod
     def initial(cls, generator: np.random.Generator, image_shape: tuple[int, ...]) -> Encoder:
-        """Return an encoder of images ``(height, width, channels)``:
-        orthogonal weights (gain sqrt 2), zero biases.
+        """Return an encoder of images ``(height, width, channels)``.
+
+        Its weights are orthogonal with gain sqrt 2, its biases zero.
         """
         height, width, channels = image_shape
         layers: list[Linear] = []
@@ -102,8 +108,9 @@ class Encoder(NamedTuple):
 
 
 def cut_patches(x: jax.Array, side: int) -> jax.Array:
-    """Cut ``(..., height, width, channels)`` into squares
-    ``(..., rows, columns, side * side * channels)``.
+    """Cut an image ``(..., height, width, channels)`` into squares.
+
+    The result is ``(..., rows, columns, side * side * channels)``.
 
     Zeros pad the squares at the lower and right borders.
     """
@@ -132,9 +139,11 @@ class Moments(NamedTuple):
     """Running mean and variance of each feature, which normalise observations."""
 
     mean: Any
+    """float32 ``(features,)``."""
     variance: Any
+    """float32 ``(features,)``."""
     count: Any
-    """Number of rows seen, float32.
+    """Number of rows seen, float32 ``()``.
 
     It is exact for the first 2**24 batches of one size, and then stays: every later batch has the
     same weight, as in an exponential mean.
@@ -146,8 +155,9 @@ class Moments(NamedTuple):
         return cls(jnp.zeros(features), jnp.ones(features), jnp.float32(0))
 
     def update(self, batch: jax.Array) -> Moments:
-        """Return the moments with a batch ``(n, features)`` added,
-        by the formula of Chan, Golub & LeVeque 1983.
+        """Return the moments with a batch ``(n, features)`` added.
+
+        The formula is that of Chan, Golub & LeVeque 1983.
         """
         n = batch.shape[0]
         mean = batch.mean(0)
@@ -192,8 +202,9 @@ class Categorical(NamedTuple):
         return jax.random.uniform(key, shape)
 
     def sample(self, noise: jax.Array) -> jax.Array:
-        """Sample by inverting the distribution function,
-        so that an action of probability 0 is never chosen.
+        """Sample by inverting the distribution function.
+
+        An action of probability 0 is never chosen this way.
         """
         cumulative = [jnp.cumsum(jax.nn.softmax(logits), -1) for logits in self.logits]
         choices = [
@@ -250,8 +261,9 @@ class Gaussian(NamedTuple):
         return (-0.5 * deviation**2 - self.log_std - 0.5 * np.log(2 * np.pi)).sum(-1)
 
     def entropy(self) -> jax.Array:
-        """Return the entropy ``(...)`` in nats,
-        summed over components; it is the same in every state.
+        """Return the entropy ``(...)`` in nats, summed over components.
+
+        It is the same in every state.
         """
         return jnp.broadcast_to(
             (self.log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(), self.mean.shape[:-1]

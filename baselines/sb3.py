@@ -27,10 +27,10 @@ from gymnasium.vector import AutoresetMode
 
 from rlbench_suite.adapters.entry_points import make_vec
 from rlbench_suite.adapters.maskable import has_masks
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.agent import CannotPlay, HostPolicy, Progress
 from rlbench_suite.core.episode import scalar_return
 from rlbench_suite.core.task import Task
+from rlbench_suite.foundation.unknown_names import unknown
 
 from . import checkpoint
 from .configuration import FOLDER, training_steps
@@ -51,8 +51,9 @@ from . import sb3_zip  # imports torch
 
 HYPERPARAMETERS = FOLDER / "sb3.yaml"
 REPORTS = 15
-"""Approximate number of progress reports in a run;
-there are more if ``MAX_STEPS_PER_REPORT`` demands it.
+"""Approximate number of progress reports in a run.
+
+There are more if ``MAX_STEPS_PER_REPORT`` demands it.
 """
 MAX_STEPS_PER_REPORT = 20_000
 """Largest number of environment steps between two reports, so that a long run still shows progress.
@@ -68,8 +69,9 @@ OBSERVATION_VARIANCE = "normalization.variance"
 
 
 class SuiteVecEnv(VecEnv):
-    """A vector env of the suite with SB3's interface:
-    same-step resets, ``terminal_observation``, scalar rewards.
+    """A vector env of the suite with the interface of Stable-Baselines3 (SB3).
+
+    It resets in the same step, passes ``terminal_observation`` and pays scalar rewards.
 
     A multi-agent task becomes one agent with the joint observations and actions and the mean
     reward. The card's weights combine several objectives, unless the batch has weights of its own.
@@ -152,8 +154,9 @@ class SuiteVecEnv(VecEnv):
         """Do nothing: there is nothing to close."""
 
     def get_images(self) -> tuple[Any, ...]:
-        """Return a picture of each env; None for each
-        if the batch was made without ``render_mode="rgb_array"``.
+        """Return a picture of each env.
+
+        Each is None if the batch was made without ``render_mode="rgb_array"``.
         """
         if self.render_mode != "rgb_array":
             return (None,) * self.num_envs
@@ -161,8 +164,9 @@ class SuiteVecEnv(VecEnv):
         return pictures
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return an attribute of the vector env, once for each env;
-        ``action_masks`` as a function of each.
+        """Return an attribute of the vector env, once for each env.
+
+        ``action_masks`` is returned as a function of each.
 
         Raises:
             AttributeError: there is none, or it is ``action_masks`` of a task without masks.
@@ -273,8 +277,9 @@ class SB3Policy:
 
 
 class SB3:
-    """Base of the agents ``sb3-...``; each names its algorithm
-    and the action spaces that it can play.
+    """Base of the agents ``sb3-...``.
+
+    Each names its algorithm and the action spaces that it can play.
     """
 
     name: ClassVar[str]
@@ -291,8 +296,9 @@ class SB3:
     learns = True
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if a space does
-        not fit the algorithm or SB3's ``MlpPolicy``.
+        """Raise :class:`CannotPlay` if a space does not fit.
+
+        The algorithm and SB3's ``MlpPolicy`` must both take it.
         """
         if not isinstance(task.observation_space, spaces.Box) or task.dtype != np.float32:
             raise CannotPlay(f"{self.name} reads one float32 Box, not {task.observation_space}.")
@@ -380,7 +386,8 @@ class SB3:
             goal = rounds * report // reports * steps_per_round
             if goal > model.num_timesteps:
                 model.learn(goal - model.num_timesteps, reset_num_timesteps=report == 1)
-            returns, env.finished = env.finished, []
+            returns = env.finished
+            env.finished = []
             yield Progress(
                 steps=model.num_timesteps,
                 total_steps=rounds * steps_per_round,
@@ -408,8 +415,9 @@ class SB3:
         return type(self).model("MlpPolicy", env, seed=seed, device="cpu", **arguments)
 
     def save(self, policy: SB3Policy, path: str) -> None:
-        """Write weights and normalisation as safetensors;
-        the header names agent, task, hyperparameters and spaces.
+        """Write weights and normalisation as safetensors.
+
+        The header names agent, task, hyperparameters and spaces.
         """
         from safetensors.torch import save
 
@@ -429,8 +437,9 @@ class SB3:
         )
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str = "smoke") -> SB3Policy:
-        """Read a policy from a file of :meth:`save`,
-        or from a zip of SB3's ``model.save()`` without running its code.
+        """Read a policy from a file of :meth:`save` or from a zip of SB3's ``model.save()``.
+
+        No code in the zip is run.
 
         ``budget`` chooses the hyperparameters if the file names none.
 
@@ -512,8 +521,9 @@ class OnPolicy(SB3):
     plays = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete)
 
     def build(self, env: VecEnv, total: int, arguments: dict[str, Any], seed: int) -> Any:
-        """Return a new model whose learning rate falls over the whole run,
-        not over each call of ``learn()``.
+        """Return a new model whose learning rate falls over the whole run.
+
+        Without this it would fall over each call of ``learn()``.
         """
         model = super().build(env, total, arguments, seed)
         rate = arguments["learning_rate"]
@@ -545,8 +555,9 @@ class SB3DQN(SB3):
     plays = (spaces.Discrete,)
 
     def build(self, env: VecEnv, total: int, arguments: dict[str, Any], seed: int) -> Any:
-        """Return a new model whose exploration falls over the whole run,
-        not over each call of ``learn()``.
+        """Return a new model whose exploration falls over the whole run.
+
+        Without this it would fall over each call of ``learn()``.
         """
         model = super().build(env, total, arguments, seed)
         initial = model.exploration_initial_eps

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.foundation.unknown_names import unknown
 
 ACTIVATIONS = ("Tanh", "ReLU", "ELU", "LeakyReLU", "GELU", "SiLU", "Sigmoid")
 """Names in ``torch.nn``."""

@@ -1,5 +1,6 @@
-"""Code that all learning agents share: episodes on the train split,
-cached programs, and the loop over chunks.
+"""Provide the code that all learning agents share.
+
+It runs episodes on the train split, caches programs, and loops over chunks.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class Returns(NamedTuple):
     """Returns of the episodes that ended: the sum of their scalar returns, and how many ended."""
 
     total: Any
+    """Sum of the undiscounted scalar returns: a number, or float32 ``()`` inside a program."""
     episodes: Any
+    """Number of episodes: a number, or int32 ``()`` inside a program."""
 
 
 def begin_episodes(task: Task[Any, Any], seed: np.ndarray, num_envs: int) -> Stream:
@@ -45,8 +48,9 @@ def _environment_keys(seed: jax.Array, num_envs: int) -> jax.Array:
 
 
 def update_key(seed: jax.Array, updates: jax.Array) -> jax.Array:
-    """Return the key of an update, from the half
-    of the seed's key data that the environments do not use.
+    """Return the key of an update.
+
+    It comes from the half of the seed's key data that the environments do not use.
     """
     _, key = jax.random.split(jax.random.wrap_key_data(seed))
     return jax.random.fold_in(key, updates)
@@ -77,8 +81,9 @@ def step_episodes(
 
 
 def get_compiled(programs: Any, *description: Any) -> tuple[Any, float]:
-    """Return the programs for a description,
-    and the seconds it took to compile them: 0 if they were cached.
+    """Return the programs for a description, and the seconds it took to compile them.
+
+    The seconds are 0 if the programs were cached.
     """
     misses = programs.cache_info().misses
     compiled = programs(*description)
@@ -94,8 +99,9 @@ def train_in_chunks(
     steps: int,
     compile_seconds: float,
 ) -> Generator[Progress, None, Any]:
-    """Train for ``chunks`` chunks of ``steps`` steps,
-    yield progress after each, and return the last training state.
+    """Train for ``chunks`` chunks of ``steps`` steps.
+
+    Yield progress after each chunk, and return the last training state.
     """
     start = time.perf_counter()
     for done in range(1, chunks + 1):

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlbench_suite.contexts.atomic_files import replacing, writing
 from rlbench_suite.core.episode import scalar_return
+from rlbench_suite.foundation.atomic_files import replacing, writing
 
 from . import storage
 from .catalogue import FINGERPRINTS, Entry, Fingerprint

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 
 NAMESPACE = "rlsuite"
 RECIPES = Path(__file__).with_name("catalogue.yaml")

@@ -45,8 +45,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlbench_suite.contexts.atomic_files import replacing, writing
-from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.foundation.atomic_files import replacing, writing
+from rlbench_suite.foundation.unknown_names import unknown
 
 from . import storage
 from .building import Show

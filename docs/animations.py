@@ -33,10 +33,10 @@ from PIL import Image
 from reference_episode import Played, reference_episode
 
 from rlbench_suite.cli import prepare_jax
-from rlbench_suite.contexts.atomic_files import replacing
-from rlbench_suite.contexts.cache_folder import cache_folder
 from rlbench_suite.core import registry
 from rlbench_suite.core.task_card import ONE_SHOT_FILE, SCORES_FILE, TaskCard
+from rlbench_suite.foundation.atomic_files import replacing
+from rlbench_suite.foundation.cache_folder import cache_folder
 
 PACKAGE = "rlbench_suite"
 STEPS, FRAMES, MILLISECONDS = 400, 40, 5000

@@ -111,7 +111,7 @@ class Standing:
         scores: dict[str, list[float]] = {}
         for cell in self.verdict.cells:
             scores.setdefault(cell.task, []).append(
-                cards()[cell.task].constrained(cell.score, cell.mean_cost)
+                cards()[cell.task].constrained_score(cell.score, cell.mean_cost)
             )
         return scores
 

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from rlbench_suite.contexts.atomic_files import replacing, writing
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.registry import cards, resolve_suite
 from rlbench_suite.core.task import Task
@@ -19,6 +17,8 @@ from rlbench_suite.evaluation.runs.manifest import CellResult
 from rlbench_suite.evaluation.runs.run import Run, read_manifest
 from rlbench_suite.evaluation.runs.tables import EPISODES
 from rlbench_suite.evaluation.statistics.aggregates import iqm, mean
+from rlbench_suite.foundation.atomic_files import replacing, writing
+from rlbench_suite.foundation.unknown_names import unknown
 
 from .archive import write_archive, write_table
 from .copies import digest

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 import rlbench_suite
-from rlbench_suite.contexts.atomic_files import replacing, staging, writing
 from rlbench_suite.core.registry import cards
 from rlbench_suite.evaluation.runs.machine import Machine
 from rlbench_suite.evaluation.runs.manifest import VERSION
+from rlbench_suite.foundation.atomic_files import replacing, staging, writing
 
 from .boards import Board, Standing, boards, standings
 from .folder import list_archives

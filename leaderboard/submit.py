@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from rlbench_suite.contexts.atomic_files import locked, staging, writing
+from rlbench_suite.foundation.atomic_files import locked, staging, writing
 
 from .archive import MAX_ARCHIVE
 from .copies import Actions, episodes, is_copy, shared

@@ -1,5 +1,6 @@
-"""A Gymnasium-compatible benchmark suite: honest tasks,
-fast physics, statistics with intervals, replayed results.
+"""A Gymnasium-compatible benchmark suite.
+
+It has honest tasks, fast physics, statistics with intervals, and replayed results.
 
 Importing this package registers every id: ``gymnasium.make("rlsuite/SAT-v0")`` works after it, and
 ``gymnasium.make("rlbench_suite:rlsuite/SAT-v0")`` imports it by itself. What users need has its

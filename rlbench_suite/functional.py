@@ -1,5 +1,6 @@
-"""Tasks as pure functions in gymnax's form,
-for the user's own ``jit``, ``vmap``, ``scan`` and ``grad``.
+"""Run tasks as pure functions in gymnax's form.
+
+They are for the user's own ``jit``, ``vmap``, ``scan`` and ``grad``.
 
 ::
 
@@ -20,7 +21,6 @@ import jax
 import jax.numpy as jnp
 from gymnasium import spaces
 
-from rlbench_suite.contexts.unknown_names import unexpected
 from rlbench_suite.core.episode import (
     VECTORS,
     ContextSource,
@@ -31,6 +31,7 @@ from rlbench_suite.core.episode import (
 )
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
+from rlbench_suite.foundation.unknown_names import unexpected
 
 __all__ = ["EnvParams", "FunctionalEnv", "make"]
 
@@ -41,8 +42,9 @@ class EnvParams(NamedTuple):
     max_steps_in_episode: Any
     """Time limit in steps, int32 ``()``."""
     contexts: ContextSource
-    """Source of the contexts of episodes:
-    ``ContextSource.parse("test", env.task)`` for those of the test split.
+    """Source of the contexts of episodes.
+
+    ``ContextSource.parse("test", env.task)`` gives those of the test split.
     """
 
 
@@ -114,8 +116,9 @@ class FunctionalEnv:
     def step_env(
         self, key: jax.Array, state: Episode, action: jax.Array, params: EnvParams | None = None
     ) -> tuple[Any, Episode, jax.Array, jax.Array, dict[str, Any]]:
-        """Step once and begin no other episode: as :meth:`step`,
-        with the last observation and state of this one.
+        """Step once and begin no other episode.
+
+        This is :meth:`step` with the last observation and state of this episode.
 
         An algorithm that estimates the value of what follows a time limit needs this observation.
         """
@@ -135,8 +138,9 @@ class FunctionalEnv:
         return jnp.clip(action, space.low, space.high) if isinstance(space, spaces.Box) else action
 
     def action_mask(self, state: Episode) -> jax.Array | None:
-        """Return which actions are legal now, bool ``(n_actions,)``,
-        or None if every action always is.
+        """Return which actions are legal now, bool ``(n_actions,)``.
+
+        Return None if every action always is.
 
         A step with an action that is not legal changes nothing but the time.
         """

@@ -16,8 +16,9 @@ WINGS = ("envs", "datasets", "baselines", "leaderboard")
 
 
 class WingFinder(MetaPathFinder):
-    """Import ``rlbench_suite.envs`` from the folder ``envs``
-    of a clone, and the other wings alike.
+    """Import ``rlbench_suite.envs`` from the folder ``envs`` of a clone.
+
+    The other wings are imported in the same way.
     """
 
     def find_spec(

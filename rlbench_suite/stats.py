@@ -20,12 +20,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.evaluation.statistics import aggregates, profiles
 from rlbench_suite.evaluation.statistics.aggregates import Comparison
 from rlbench_suite.evaluation.statistics.intervals import Estimate, Scores
 from rlbench_suite.evaluation.statistics.profiles import TAUS, Profile
 from rlbench_suite.evaluation.statistics.unseen_runs import SCALE
+from rlbench_suite.foundation.unknown_names import unknown
 
 __all__ = [
     "Comparison",
@@ -62,8 +62,9 @@ def interval(
     seed: int = 0,
     bounds: tuple[float, float] | None = SCALE,
 ) -> Estimate:
-    """Return a statistic with its interval over new seeds of the same tasks:
-    ``point``, ``low`` and ``high``.
+    """Return a statistic with its interval over new seeds of the same tasks.
+
+    The fields are ``point``, ``low`` and ``high``.
 
     Args:
         scores: ``(n_seeds,)``, ``(n_seeds, n_tasks)``, or task to ``(n_seeds,)``.
@@ -113,8 +114,9 @@ def compare(
 def profile(
     scores: PlainScores, thresholds: ArrayLike = TAUS, *, confidence: float = 0.95
 ) -> Profile:
-    """Return the performance profile: the fraction of runs
-    that score above each threshold, averaged over tasks.
+    """Return the performance profile.
+
+    It is the fraction of runs that score above each threshold, averaged over tasks.
 
     Args:
         scores: ``(n_seeds,)``, ``(n_seeds, n_tasks)``, or task to ``(n_seeds,)``.

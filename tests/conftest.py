@@ -29,7 +29,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # small programs lose time to a second thread.
 prepare_jax(pool=1)
 
-MOST_MAPS = 20_000
+MAX_MAPS = 20_000
 TESTS = Path(__file__).parent
 PLUGIN = TESTS / "plugin"
 SELECTION = pytest.StashKey[Selection]()
@@ -49,16 +49,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class TimeLeft:
-    """Say once a minute how many tests have run,
-    and how long the rest takes if it goes on like this.
+    """Say once a minute how many tests have run, and how long the rest may take.
+
+    The estimate assumes that the rest runs as fast.
     """
 
-    EVERY_SECONDS = 60
+    REPORT_SECONDS = 60
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.start = self.last_line = time.monotonic()
-        self.done, self.total = 0, 0
+        self.done = 0
+        self.total = 0
 
     @pytest.hookimpl(tryfirst=True)  # before xdist's, which runs all tests
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -71,7 +73,7 @@ class TimeLeft:
         self.done += 1
         now = time.monotonic()
         reporter: Any = self.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is None or now - self.last_line < self.EVERY_SECONDS:
+        if reporter is None or now - self.last_line < self.REPORT_SECONDS:
             return
         self.last_line = now
         total = max(self.session.testscollected, self.done)
@@ -100,8 +102,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _names_in_parameters(item: pytest.Item) -> set[str]:
-    """Return the strings among the parameters of a test,
-    and the names of parameters that have some.
+    """Return the strings among the parameters of a test.
+
+    Return also the names of parameters that have some.
     """
     if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
         return set()
@@ -128,8 +131,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Send all tests of an id to one process,
-    where its programs are compiled once; and all tests of a file.
+    """Send all tests of an id, and all tests of a file, to one process.
+
+    The programs of an id are compiled once there.
 
     The tests of a family of one id go with that id. Tests of agents are spread, since each compiles
     its own programs.
@@ -160,8 +164,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(autouse=True, scope="module")
 def room_for_programs() -> Iterator[None]:
-    """Let go of compiled programs before their memory maps reach Linux's limit of 65,530,
-    where XLA crashes.
+    """Release compiled programs before their memory maps reach Linux's limit.
+
+    The limit is 65,530; XLA crashes there.
     """
     yield
     _make_room()
@@ -176,7 +181,7 @@ def room_for_many() -> Iterator[None]:
 
 def _make_room() -> None:
     maps = Path("/proc/self/maps")
-    if maps.exists() and "jax" in sys.modules and len(maps.read_bytes().splitlines()) > MOST_MAPS:
+    if maps.exists() and "jax" in sys.modules and len(maps.read_bytes().splitlines()) > MAX_MAPS:
         import jax
 
         jax.clear_caches()
@@ -189,8 +194,9 @@ def task(card: TaskCard):
 
 @pytest.fixture
 def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Register the toy family and agents of ``tests/plugin``
-    as a third party does, and return their folder.
+    """Register the toy family and agents of ``tests/plugin``, and return their folder.
+
+    They are registered as a third party does it.
     """
     monkeypatch.syspath_prepend(str(PLUGIN))
     monkeypatch.setenv("PYTHONPATH", str(PLUGIN))  # for programs that a test starts

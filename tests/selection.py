@@ -34,17 +34,18 @@ FILES_PER_FIXED_FILE = 16
 LAWS = (TESTS, TESTS / "packaging")
 """Folders whose test files always run: laws of the source, the pages and the package."""
 FOLLOWED = ("envs/", "baselines/", "datasets/", "leaderboard/", "tests/", "benchmarks/")
-FOLLOWED_IN_KERNEL = ("rlbench_suite/cli/", "rlbench_suite/evaluation/", "rlbench_suite/language/")
+FOLLOWED_IN_PACKAGE = ("rlbench_suite/cli/", "rlbench_suite/evaluation/", "rlbench_suite/language/")
 """Folders whose imports count as what a file depends on.
 
-On the rest of the kernel everything depends.
+Everything depends on the rest of the package.
 """
 SHARED = (TESTS / "support", ROOT / "benchmarks" / "audits", ROOT / "benchmarks" / "speed")
 """Folders on pytest's path (``pythonpath`` in ``pyproject.toml``)."""
 OF_VARIANTS = "pytestmark = pytest.mark.of_variants"
 IMPORT = re.compile(r"^[ \t]*((?:from\s+\S+\s+)?import\s+(?:\([^)]*\)|[^#\n]*))", re.MULTILINE)
-"""An import statement of a file, of one line or in parentheses:
-parsing the whole file takes ten times as long.
+"""An import statement of a file, of one line or in parentheses.
+
+Parsing the whole file takes ten times as long.
 """
 
 
@@ -61,8 +62,9 @@ def git(*arguments: str) -> str:
 
 @cache
 def files_behind(file: Path) -> frozenset[str]:
-    """Return a file and those that it imports; directly,
-    and in the followed folders by way of others.
+    """Return a file and those that it imports.
+
+    Imports of imports count in the followed folders only.
     """
     paths: set[str] = set()
     open_files = [file]
@@ -72,7 +74,7 @@ def files_behind(file: Path) -> frozenset[str]:
         if path in paths:
             continue
         paths.add(path)
-        if current == file or path.startswith(FOLLOWED + FOLLOWED_IN_KERNEL):
+        if current == file or path.startswith(FOLLOWED + FOLLOWED_IN_PACKAGE):
             open_files += _imports(current)
     return frozenset(paths)
 
@@ -98,8 +100,9 @@ def _imports(file: Path) -> list[Path]:
 
 
 def _candidates(file: Path, level: int, name: list[str]) -> list[Path]:
-    """Return where a module would lie: below the package's folders,
-    beside the file that imports it, or in SHARED.
+    """Return where a module would lie.
+
+    It lies below the package's folders, beside the file that imports it, or in SHARED.
     """
     folders = [file.parents[max(0, level - 1)]]
     if not level and name[0] == "rlbench_suite":
@@ -116,15 +119,16 @@ def _candidates(file: Path, level: int, name: list[str]) -> list[Path]:
 
 @cache
 def files_of_module(module: str) -> frozenset[str]:
-    """Return the files that a module of the package is made of, outside the kernel."""
+    """Return the files that a module of the package is made of, inside the wings."""
     files = [path for path in _candidates(ROOT, 0, module.split(".")) if path.is_file()]
     paths: set[str] = set().union(*map(files_behind, files))
     return frozenset(path for path in paths if path.startswith(FOLLOWED))
 
 
 def files_of_card(card: TaskCard) -> frozenset[str]:
-    """Return the files that make a task, its player and its puzzle,
-    outside the kernel; and its golden trajectory.
+    """Return the files of a task, its player and its puzzle, and its golden trajectory.
+
+    Files outside the wings are left out.
 
     A new id that shares the code of others, and differs by the settings of its card, is known by
     its new trajectory.
@@ -151,8 +155,9 @@ def number(subject: str) -> int:
 
 @cache
 def fixed_files() -> frozenset[Path]:
-    """Return the test files of the fixed selection:
-    laws, and some of each other folder that are not about variants.
+    """Return the test files of the fixed selection.
+
+    They are the laws, and some of each other folder that are not about variants.
     """
     selected_files: set[Path] = set()
     for folder in {path.parent for path in TESTS.rglob("test_*.py")}:
@@ -212,15 +217,17 @@ class Selection:
         )
 
     def has_turn(self, subject: str, turns: int) -> bool:
-        """Tell whether a subject that has not changed runs at this commit,
-        which it does at one in ``turns``.
+        """Tell whether a subject that has not changed runs at this commit.
+
+        It runs at one commit in ``turns``.
         """
         return self.base is not None and (number(subject) + self.turn) % turns == 0
 
     @cached_property
     def needed_ids(self) -> frozenset[str]:
-        """Ids that run in any case, and their names:
-        those that have changed, or of the suite ``smoke``.
+        """Ids that run in any case, and their names.
+
+        They have changed, or are of the suite ``smoke``.
         """
         needed_cards = [
             card
@@ -231,8 +238,9 @@ class Selection:
 
     @cached_property
     def needed_files(self) -> frozenset[Path]:
-        """Test files that run in any case: laws, the fixed selection,
-        and what depends on what has changed.
+        """Test files that run in any case.
+
+        They are laws, the fixed selection, and what depends on what has changed.
         """
         files = frozenset(TESTS.rglob("test_*.py"))
         if self.base is None:

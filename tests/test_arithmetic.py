@@ -1,5 +1,6 @@
-"""Nothing that a task computes may depend on the maker of the processor:
-what replays would then differ.
+"""Test that nothing a task computes depends on the maker of the processor.
+
+Otherwise a replay would differ on another processor.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ COMPILED = [card.id for card in cards().values() if not card.host]
 
 @pytest.mark.parametrize("task_id", COMPILED)
 def test_no_approximate_instruction(task_id: str) -> None:
-    """XLA makes ``1 / sqrt(x)`` of x86's RSQRTPS,
-    a table lookup that Intel and AMD fill differently.
+    """XLA makes ``1 / sqrt(x)`` of x86's RSQRTPS.
+
+    That is a table lookup, which Intel and AMD fill differently.
     """
     env = programs(find_card(task_id).build())
     begin = env.begin.lower(order(np.zeros(2, np.uint32), 0, ContextSource(0, -1)))

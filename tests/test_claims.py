@@ -19,20 +19,19 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 TOP_PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES = [*TOP_PAGES, *sorted(DOCS.rglob("*.md")), ROOT / "leaderboard" / "SCHEMA.md"]
+FOLDERS = (
+    "rlbench_suite",
+    "envs",
+    "baselines",
+    "datasets",
+    "leaderboard",
+    "benchmarks",
+    "examples",
+    "docs",
+)
+SUFFIXES = (".py", ".html", ".yaml")
 PACKAGE = [
-    path
-    for folder in (
-        "rlbench_suite",
-        "envs",
-        "baselines",
-        "datasets",
-        "leaderboard",
-        "benchmarks",
-        "examples",
-        "docs",
-    )
-    for suffix in ("py", "html", "yaml")
-    for path in (ROOT / folder).rglob(f"*.{suffix}")
+    path for folder in FOLDERS for path in (ROOT / folder).rglob("*.*") if path.suffix in SUFFIXES
 ]
 
 OLD_ZERO = re.compile(
@@ -246,8 +245,9 @@ def test_the_tasks_of_the_suite_all_are_counted() -> None:
 
 
 def test_pages_other_than_the_first_install_extras_by_name() -> None:
-    """The start page explains both forms; one that needs a clone,
-    as the tests of peers do, may use `-e`.
+    """The start page explains both forms of installation.
+
+    A page that needs a clone, as that on the tests of peers does, may use `-e`.
     """
     clones = {"README.md", "CONTRIBUTING.md", "index.md", "other_libraries.md"}
     assert [

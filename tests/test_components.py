@@ -1,5 +1,6 @@
-"""Every entry of every observation and action is explained,
-and some explanations are checked by value.
+"""Test that every entry of every observation and action is explained.
+
+Some explanations are checked by value.
 """
 
 import re
@@ -27,8 +28,9 @@ from rlbench_suite.core.task_card import TaskCard
 
 
 def variations(card: TaskCard) -> Iterator[tuple[str, Any]]:
-    """The task of a card at every difficulty,
-    and those with every value of one setting that is not listed.
+    """Yield the task of a card at every difficulty, and variations of it.
+
+    A variation has a value of one setting that makes no listed id.
     """
     for tier in card.difficulties or (None,):
         yield f"{card.id} {tier or ''}", card.build(difficulty=tier)
@@ -70,26 +72,25 @@ def test_every_entry_of_every_space_is_explained() -> None:
         for card in registry.cards().values()
         if card.family in registry.families() and card.installed
     ]
-    offenders = [
-        f"{name} {side}: {fault}"
-        for card in installed
-        for name, task in variations(card)
-        for side in ("observation", "action")
-        for fault in faults(
-            getattr(task, f"{side}_space"), getattr(task, f"{side}_components")(), card.agents
-        )
-    ]
+    offenders = []
+    for card in installed:
+        for name, task in variations(card):
+            sides = {
+                "observation": (task.observation_space, task.observation_components()),
+                "action": (task.action_space, task.action_components()),
+            }
+            for side, (space, components) in sides.items():
+                side_faults = faults(space, components, card.agents)
+                offenders += [f"{name} {side}: {fault}" for fault in side_faults]
     assert not offenders, "\n".join(offenders)
 
 
 def test_key_figures_have_a_name_a_meaning_and_a_unit() -> None:
-    figures = [
-        (name, figure)
-        for card in registry.cards().values()
-        if card.installed
-        for name, task in variations(card)
-        for figure in task.key_figures()
-    ]
+    figures = []
+    for card in registry.cards().values():
+        if card.installed:
+            for name, task in variations(card):
+                figures += [(name, figure) for figure in task.key_figures()]
     assert figures
     offenders = [
         name
@@ -125,8 +126,10 @@ class ObservationOnly:
     """Spaces and components alone."""
 
     def __init__(self, space: Any, components: Any) -> None:
-        self.observation_space, self.card = space, registry.card("SAT-v0")
-        self.observation_components, self.action_components = lambda: components, lambda: ()
+        self.observation_space = space
+        self.card = registry.card("SAT-v0")
+        self.observation_components = lambda: components
+        self.action_components = lambda: ()
 
 
 def test_signals_turn_entries_into_quantities() -> None:
@@ -197,7 +200,7 @@ def test_components_that_do_not_cover_a_space_are_refused() -> None:
 
 
 def first_state(task_id: str) -> tuple[Any, Any, Any]:
-    """A task with the context and the first state of an episode."""
+    """Return a task with the context and the first state of an episode."""
     task: Task[Any, Any] = registry.card(task_id).build()
     key = jax.random.key(0)
     params = jax.jit(task.sample_params)(key, jnp.int32(0))
@@ -205,11 +208,14 @@ def first_state(task_id: str) -> tuple[Any, Any, Any]:
 
 
 def observed_quantities(task: Any, state: Any, params: Any) -> dict[str, np.ndarray]:
-    """Return the entries of an observation by name, in their units; for several agents ``(agents,
-    ...)``.
+    """Return the entries of an observation by name, in their units.
+
+    Those of several agents are ``(agents, ...)``.
     """
     observation = np.asarray(jax.jit(task.observation)(state, jax.random.key(1), params))
-    flat, values, start = observation.reshape(task.card.agents, -1), {}, 0
+    flat = observation.reshape(task.card.agents, -1)
+    values = {}
+    start = 0
     for component in task.signals["observation"]:
         end = start + len(component.columns())
         quantities = (
@@ -259,7 +265,8 @@ def test_switch_states_are_named_by_the_legs_that_they_put_up(task_id: str) -> N
             # The lowest bit is phase c.
             assert component.name == f"stator {legs[2]}{legs[1]}{legs[0]}"
         else:
-            armature, field = order[legs[0] + 2 * legs[1]], order[legs[2] + 2 * legs[3]]
+            armature = order[legs[0] + 2 * legs[1]]
+            field = order[legs[2] + 2 * legs[3]]
             assert component.name == f"armature {armature} field {field}"
 
 
@@ -291,7 +298,8 @@ def test_a_quadcopter_shows_what_is_named() -> None:
 
 def test_a_swarm_shows_each_vehicle_its_neighbour() -> None:
     task, params, state = first_state("QuadcopterSwarm2-v0")
-    observed, body = observed_quantities(task, state, params), state.vehicles.body
+    observed = observed_quantities(task, state, params)
+    body = state.vehicles.body
     positions = np.stack([body.x, body.y, body.z], 1)
     np.testing.assert_allclose(observed["neighbour_1"], positions[::-1] - positions, rtol=1e-5)
     np.testing.assert_allclose(

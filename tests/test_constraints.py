@@ -1,5 +1,6 @@
-"""A constraint counts: its limit stands on the card,
-``info`` and scores show when it is broken, no crash succeeds.
+"""Test that a constraint counts.
+
+Its limit stands on the card, ``info`` and scores show when it is broken, and no crash succeeds.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Falls(Dear):
 
 
 def test_the_mean_cost_over_seeds_is_held_against_the_limit() -> None:
-    dear, idle = 2.4, 0.0
+    dear = 2.4
+    idle = 0.0
     assert not LIMIT.broken_by_seeds(1.0, 2.0, 3.0)
     # The mean is 1.92, the median 2.4.
     assert not LIMIT.broken_by_seeds(dear, dear, dear, dear, idle)
@@ -90,8 +92,9 @@ def test_the_reference_keeps_the_constraint_wherever_it_was_measured() -> None:
 
 
 def test_a_task_that_a_player_without_skill_solves_says_why() -> None:
-    """Read what ``rlsuite dev calibrate`` measured of random play
-    and of doing nothing, at every difficulty.
+    """Read what ``rlsuite dev calibrate`` measured at every difficulty.
+
+    It has measured random play and doing nothing.
     """
     for card in cards().values():
         measured = [
@@ -168,9 +171,9 @@ def test_a_constraint_holds_for_an_id_with_any_settings() -> None:
 def test_a_broken_constraint_leaves_the_random_floor_and_no_gain() -> None:
     card = find_card("PMSMSpeed-v0")
     limit = card.constraint.limit
-    assert [card.constrained(score, limit) for score in (1.2, -0.3)] == [1.2, -0.3]
-    assert [card.constrained(score, 2 * limit) for score in (1.2, -0.3)] == [0.0, -0.3]
-    assert find_card("SAT-v0").constrained(1.2, 1e9) == 1.2
+    assert [card.constrained_score(score, limit) for score in (1.2, -0.3)] == [1.2, -0.3]
+    assert [card.constrained_score(score, 2 * limit) for score in (1.2, -0.3)] == [0.0, -0.3]
+    assert find_card("SAT-v0").constrained_score(1.2, 1e9) == 1.2
 
 
 # -- the episode -----------------------------------------------------------------------------------

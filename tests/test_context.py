@@ -12,7 +12,7 @@ import gymnasium
 import pytest
 
 from rlbench_suite.contexts.context import Constant, read_context, template
-from rlbench_suite.contexts.plain_yaml import LARGEST
+from rlbench_suite.contexts.plain_yaml import MAX_BYTES
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.runs.suite_file import read_suite_file
@@ -38,18 +38,18 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
 
 
-def written(folder: Path, text: str | bytes, name: str = "my-motor.yaml") -> Path:
+def write_context(folder: Path, text: str | bytes, name: str = "my-motor.yaml") -> Path:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
 
 
 def test_a_file_a_mapping_and_json_are_one_task(tmp_path: Path) -> None:
-    with_context = card(ID, context=written(tmp_path, SERVO))
+    with_context = card(ID, context=write_context(tmp_path, SERVO))
     values = {
         name: [low, high] if low != high else low for name, low, high in with_context.context.values
     }
-    again = card(f"{ID}?context={written(tmp_path, json.dumps(values), 'my_motor.json')}")
+    again = card(f"{ID}?context={write_context(tmp_path, json.dumps(values), 'my_motor.json')}")
     assert again.id == with_context.id
     assert with_context.id.startswith(f"{ID}?context=my_motor-")
     from_mapping = card(ID, context=values)
@@ -60,7 +60,7 @@ def test_a_file_a_mapping_and_json_are_one_task(tmp_path: Path) -> None:
 
 
 def test_an_id_is_known_without_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(tmp_path, SERVO)
+    path = write_context(tmp_path, SERVO)
     servo_card = card(ID, context=path)
     path.unlink()
     monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
@@ -77,7 +77,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "file" / "below"))
-    with_context = card(ID, context=written(tmp_path, SERVO))
+    with_context = card(ID, context=write_context(tmp_path, SERVO))
     assert card(with_context.id) == with_context
 
 
@@ -86,7 +86,7 @@ def test_a_full_disk_is_not_filled_further(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    assert card(ID, context=written(tmp_path, SERVO)).context is not None
+    assert card(ID, context=write_context(tmp_path, SERVO)).context is not None
     assert [*(tmp_path / "cache").rglob("*")] == []
 
 
@@ -96,7 +96,7 @@ def test_a_node_of_a_cluster_knows_the_contexts_of_the_run(
     pytest.importorskip("ray")
     from rlbench_suite.evaluation.runs.ray_executor import _Player
 
-    with_context = card(ID, context=written(tmp_path, SERVO))
+    with_context = card(ID, context=write_context(tmp_path, SERVO))
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "another machine"))
     monkeypatch.setattr("rlbench_suite.contexts.context._CONTEXTS", {})
     with pytest.raises(ValueError, match="nor known by this name"):
@@ -114,17 +114,17 @@ def test_the_template_names_every_constant(tmp_path: Path) -> None:
         line.removeprefix("# ").split(":")[0].strip() for line in text.splitlines()[2:]
     ]
     assert [name for name in names_in_file if name != "reward"] == names
-    context = read_context(written(tmp_path, text), ID, constants)
+    context = read_context(write_context(tmp_path, text), ID, constants)
     assert {name for name, _, _ in context.values} == {c.name for c in constants if not c.derived}
 
 
 def test_environments_and_suite_files_take_it(tmp_path: Path) -> None:
-    path = written(tmp_path, SERVO)
+    path = write_context(tmp_path, SERVO)
     env: Any = gymnasium.make(ID, context=str(path))
     batch: Any = gymnasium.make_vec(ID, num_envs=2, context=str(path))
     assert env.unwrapped.task is batch.task
     assert env.unwrapped.task.plant.nominal.pole_pairs == 5
-    suite = written(
+    suite = write_context(
         tmp_path,
         (
             "name: mine\nbudget: smoke\nseeds: 2\ntasks:\n  - id: PMSMTorque-v0\n    context: "
@@ -136,7 +136,7 @@ def test_environments_and_suite_files_take_it(tmp_path: Path) -> None:
 
 
 def test_scores_lie_beside_the_file(tmp_path: Path) -> None:
-    with_context = card(ID, context=written(tmp_path, SERVO))
+    with_context = card(ID, context=write_context(tmp_path, SERVO))
     assert with_context.scores() == {}
     assert with_context.scores_path("reference_scores.json") == tmp_path / "my-motor.scores.json"
     score = {"mean": 1.0, "low": 0.5, "high": 1.5, "episodes": 2}
@@ -144,7 +144,7 @@ def test_scores_lie_beside_the_file(tmp_path: Path) -> None:
         json.dumps({with_context.id: {"default": {"noop": score}}})
     )
     assert card(with_context.id).scores()["noop"].mean == 1.0
-    written(tmp_path, SERVO.replace("48", "49"))
+    write_context(tmp_path, SERVO.replace("48", "49"))
     assert card(ID, context=tmp_path / "my-motor.yaml").scores() == {}
 
 
@@ -174,11 +174,11 @@ def test_scores_lie_beside_the_file(tmp_path: Path) -> None:
         ("", "it is not a mapping"),
         ("{}", "it sets no constant"),
         (b"\xff\xfe", "it is not UTF-8 text"),
-        ("#" * (LARGEST + 1), "it is larger than"),
+        ("#" * (MAX_BYTES + 1), "it is larger than"),
     ],
 )  # fmt: skip
 def test_a_bad_file_costs_one_sentence(tmp_path: Path, text: str | bytes, sentence: str) -> None:
-    path = written(tmp_path, text)
+    path = write_context(tmp_path, text)
     with pytest.raises(ValueError, match="is not a context") as caught:
         card(ID, context=path)
     message = str(caught.value)
@@ -199,7 +199,7 @@ def test_what_is_no_context_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"SAT-v0 takes no context"):
         card("SAT-v0", context={"x": 1})
     with pytest.raises(ValueError, match=r"its name must begin with a letter or digit"):
-        card(ID, context=written(tmp_path, SERVO, "a b?.yaml"))
+        card(ID, context=write_context(tmp_path, SERVO, "a b?.yaml"))
 
 
 def test_a_context_of_another_task_is_refused_by_its_name() -> None:
@@ -211,7 +211,7 @@ def test_a_context_of_another_task_is_refused_by_its_name() -> None:
 
 def test_a_number_to_the_base_60_costs_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a number that is too large"):
-        card(ID, context=written(tmp_path, f"inertia: {':'.join(['1'] * 300)}.5"))
+        card(ID, context=write_context(tmp_path, f"inertia: {':'.join(['1'] * 300)}.5"))
 
 
 def test_a_context_changes_nothing_of_the_shipped_card() -> None:

@@ -67,14 +67,16 @@ def test_every_id_keeps_the_contract(card: TaskCard, room_for_many: None) -> Non
 def test_toys_keep_the_contract(make: Callable[[], Toy]) -> None:
     task = make()
     faults = {
-        finding.check: finding.faults for finding in findings(playable(task)) if finding.faults
+        finding.check: finding.faults
+        for finding in findings(remove_reference(task))
+        if finding.faults
     }
     # Toys pay what they like, and have two contexts or none.
     assert not faults.keys() - {"train and test apart"}
 
 
-def playable(task: Toy) -> Toy:
-    """A toy with no reference player, whose card names none."""
+def remove_reference(task: Toy) -> Toy:
+    """Return the toy, whose card now names no reference player."""
     object.__setattr__(task.card, "reference", "")
     return task
 
@@ -83,13 +85,14 @@ def playable(task: Toy) -> Toy:
 
 
 class KeepsContract(Toy):
-    """A walk on five places with a context each; keeps the contract,
-    so that what breaks it below is one thing.
+    """A walk on five places with a context each, which keeps the contract.
+
+    What breaks it below is one thing at a time.
     """
 
     def __init__(self, **more: Any) -> None:
         super().__init__(horizon=20, **more)
-        playable(self)
+        remove_reference(self)
         self.observation_space = self.box(0.0, 1.0, (2,))
         self.reward_space = self.box(0.0, 1.0)
 
@@ -400,7 +403,7 @@ class Lopsided(TwoAgents):
 
     def __init__(self) -> None:
         super().__init__()
-        playable(self)
+        remove_reference(self)
         self.observation_space = self.box(0.0, 1.0, (1, 1))
 
     def observation(self, state, key, params):

@@ -46,8 +46,9 @@ LAPACK = re.compile(
     r"|expm|sqrtm|matrix_rank)|jax\.lax\.linalg\..*|jax\.nn\.initializers\.(delta_)?orthogonal"
     r"|jax\.random\.(orthogonal|multivariate_normal)"
 )
-"""JAX calls made of LAPACK: batched and jitted they deadlock a small CPU. On the host,
-NumPy's and SciPy's are free.
+"""JAX calls made of LAPACK.
+
+Batched and jitted they deadlock a small CPU. On the host, NumPy's and SciPy's are free.
 """
 
 TRACES = re.compile(
@@ -87,23 +88,24 @@ def imported_names(tree: ast.AST) -> dict[str, str]:
     return names
 
 
-def dotted(node: ast.expr) -> str:
+def dotted_name(node: ast.expr) -> str:
     """Spell an attribute chain as ``a.b.c``; anything else is the empty string."""
     if isinstance(node, ast.Attribute):
-        base = dotted(node.value)
+        base = dotted_name(node.value)
         return f"{base}.{node.attr}" if base else ""
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def uses(source: str) -> Iterator[tuple[int, str]]:
-    """Yield line and full dotted name of every name
-    and attribute chain that a file reads, with aliases resolved.
+    """Yield line and full dotted name of every name and attribute chain in a file.
+
+    Aliases are resolved.
     """
     tree = ast.parse(source)
     names = imported_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute | ast.Name):
-            first, _, tail = dotted(node).partition(".")
+            first, _, tail = dotted_name(node).partition(".")
             if first:
                 yield node.lineno, ".".join(filter(None, (names.get(first, first), tail)))
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -111,8 +113,9 @@ def uses(source: str) -> Iterator[tuple[int, str]]:
 
 
 def assigned_names(source: str) -> Iterator[str]:
-    """Yield every name that a file gives: to variables,
-    arguments, attributes, functions and classes.
+    """Yield every name that a file gives.
+
+    It gives names to variables, arguments, attributes, functions and classes.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -166,7 +169,7 @@ def jax_at_import(source: str) -> list[tuple[int, str]]:
     names = imported_names(tree)
     calls = []
     for call in runs_at_import(tree):
-        first, _, tail = dotted(call.func).partition(".")
+        first, _, tail = dotted_name(call.func).partition(".")
         name = ".".join(filter(None, (names.get(first, first), tail)))
         if name.startswith("jax.") and not TRACES.fullmatch(name):
             calls.append((call.lineno, name))
@@ -180,7 +183,7 @@ def tensors_only(source: str) -> set[tuple[int, str]]:
         (node.lineno, "torch.load")
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
-        and dotted(node.func) == "torch.load"
+        and dotted_name(node.func) == "torch.load"
         and any(
             k.arg == "weights_only" and isinstance(k.value, ast.Constant) and k.value.value is True
             for k in node.keywords
@@ -188,7 +191,7 @@ def tensors_only(source: str) -> set[tuple[int, str]]:
     }
 
 
-def forbidden(source: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
+def forbidden_uses(source: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
     """List the uses of names that match the whole pattern."""
     hits = [
         (line, name)
@@ -205,8 +208,9 @@ EMPTY_WORDS = frozenset(
     shown spelt spent such taken theirs thing told wanted way whole wished
     """.split()  # noqa: SIM905  # fifty strings are harder to read
 )
-"""Words that tell the grammar of a value and not what it is:
-``found`` of what, ``other`` than which.
+"""Words that tell the grammar of a value and not what it is.
+
+Nobody knows ``found`` of what, or ``other`` than which.
 """
 
 EMPTY_WORDS_IN_USE = [("envs/tools/office/apps/tasks.py", "due")]
@@ -234,11 +238,13 @@ EMPTY_WORDS_IN_USE = [("envs/tools/office/apps/tasks.py", "due")]
     ],
 )
 def test_forbidden_names_are_seen_through_aliases(pattern: re.Pattern[str], source: str) -> None:
-    assert forbidden(source, pattern)
+    assert forbidden_uses(source, pattern)
 
 
 def test_tensors_alone_may_be_read() -> None:
-    assert not forbidden("import torch\ntorch.load('policy.pt', weights_only=True)", CODE_FROM_DATA)
+    assert not forbidden_uses(
+        "import torch\ntorch.load('policy.pt', weights_only=True)", CODE_FROM_DATA
+    )
 
 
 @pytest.mark.parametrize(
@@ -278,7 +284,7 @@ def test_nothing_untrusted_is_executed() -> None:
     hits = [
         f"{at(path)}:{line} {name}"
         for path in SOURCES
-        for line, name in forbidden(read(path), CODE_FROM_DATA)
+        for line, name in forbidden_uses(read(path), CODE_FROM_DATA)
     ]
     assert not hits + matches(SOURCES, r"allow_pickle\s*=\s*True")
 
@@ -287,7 +293,7 @@ def test_no_batched_lapack() -> None:
     assert not [
         f"{at(path)}:{line} {name}"
         for path in SOURCES
-        for line, name in forbidden(read(path), LAPACK)
+        for line, name in forbidden_uses(read(path), LAPACK)
     ]
 
 
@@ -303,8 +309,9 @@ def test_float64_is_a_context_not_a_flag() -> None:
 
 
 def test_only_gymnasium_s_base_space_takes_a_type_in_brackets() -> None:
-    """Gymnasium 1.2, which pyproject.toml allows,
-    refuses to import classes of ``spaces.MultiDiscrete[...]``.
+    """Gymnasium 1.2 refuses to import classes of ``spaces.MultiDiscrete[...]``.
+
+    pyproject.toml allows that version.
     """
     assert matches(SOURCES, r"\bspaces\.(?!Space\b)\w+\[") == []
 
@@ -330,8 +337,9 @@ def test_nothing_of_one_machine() -> None:
 
 
 def test_no_measured_value_stands_twice() -> None:
-    """Python keeps the last of two equal keys of a JSON object
-    without a word, as after a careless merge.
+    """Python keeps the last of two equal keys of a JSON object without a word.
+
+    A careless merge makes such keys.
     """
     twice: list[str] = []
 
@@ -359,17 +367,13 @@ def test_every_third_party_import_is_a_declared_requirement() -> None:
         ),
     ]
     declared = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in lines}
-    imported = {
-        name.split(".")[0]
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
-        for name in (
-            [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else [alias.name for alias in node.names]
-        )
-    }
+    imported: set[str] = set()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported.update(alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add((node.module or "").split(".")[0])
     distributions = packages_distributions()
     undeclared = {
         name
@@ -439,8 +443,9 @@ def test_yardsticks_are_measured_and_lie_between_random_play_and_the_reference()
 
 
 def test_the_reference_succeeds_in_four_of_five_episodes_or_the_card_says_why() -> None:
-    """Read what ``rlsuite dev calibrate`` measured,
-    at every difficulty; a reason that is not needed is none.
+    """Read what ``rlsuite dev calibrate`` measured, at every difficulty.
+
+    A reason that is not needed is left out.
     """
     for card in registry.cards().values():
         measured = [card.scores(tier).get("reference") for tier in card.difficulties or (None,)]

@@ -1,5 +1,6 @@
-"""Tables on the pages have the values that ``rlsuite dev calibrate`` has stored,
-which ``rlsuite show`` prints.
+"""Compare the tables on the pages with what ``rlsuite dev calibrate`` has stored.
+
+``rlsuite show`` prints the stored values.
 
 ``python tests/test_measured_tables.py`` writes the stored values into all tables.
 """
@@ -29,8 +30,10 @@ NUMBER = re.compile(r"(-?\d*\.?\d+)( %)?(?: \((\d*\.?\d+)\))?")
 
 @dataclass(frozen=True)
 class Table:
-    """A Markdown table, the index of its first row among the lines,
-    and the last id calibrated in the text before.
+    """A Markdown table, and where it stands.
+
+    It knows the index of its first row among the lines, and the last id calibrated in the text
+    before.
     """
 
     first_line: int
@@ -41,8 +44,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed value at a line and a column (counted from 0),
-    and the measured value in the same unit.
+    """A printed value and the measured value in the same unit.
+
+    Line and column are counted from 0.
     """
 
     line: int
@@ -91,8 +95,9 @@ def tables(text: str) -> Iterator[Table]:
 
 
 def quantity(column: str) -> tuple[str, str] | None:
-    """Return player and quantity (``mean``, ``success``, ``cost``) of a column,
-    or None if it has no such values.
+    """Return player and quantity (``mean``, ``success``, ``cost``) of a column.
+
+    Return None if it has no such values.
     """
     name = column.replace("no-op", "noop").removesuffix(" player")
     if name in PLAYERS:

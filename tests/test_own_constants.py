@@ -1,5 +1,6 @@
-"""Contexts of one's own in every family:
-the shipped values are the shipped program; splits lie apart; truths.
+"""Test contexts of users in every family.
+
+The shipped values give the shipped program, splits lie apart, and known truths hold.
 """
 
 from __future__ import annotations
@@ -146,8 +147,9 @@ def test_ranges_are_kept_and_train_and_test_lie_apart(name: str) -> None:
 
 
 def test_another_ball_moves_as_its_equation_says() -> None:
-    """From rest under a constant force without damping:
-    v = F t / m, and x = F t (t + dt) / 2 m by Euler's rule.
+    """A mass at rest under a constant force without damping has v = F t / m.
+
+    Its position is x = F t (t + dt) / 2 m by Euler's rule.
     """
     task: Any = find_card("PointMaze-v0", context={"mass": 6, "force": 60, "damping": 0}).build(
         dtype="float64"
@@ -198,10 +200,12 @@ def test_what_a_model_cannot_hold_is_refused(
 def test_weights_of_the_reward_change_the_reward_alone() -> None:
     shipped = find_card("Lettuce-v0")
     reweighted = find_card("Lettuce-v0", context={"reward": {"heat": 0, "co2": 0}})
-    task, reweighted_task = shipped.build(), reweighted.build()
+    task = shipped.build()
+    reweighted_task = reweighted.build()
     assert reweighted.id.startswith("rlsuite/Lettuce-v0?context=own-")
     assert reweighted.scores() == {}
-    key, action = jax.random.key(0), np.array([0, 0, 1], np.float32)
+    key = jax.random.key(0)
+    action = np.array([0, 0, 1], np.float32)
     params = task.sample_params(key, np.int32(0))
     state = task.initial(key, params)
     after = task.transition(state, action, key, params)

@@ -1,5 +1,6 @@
-"""Every player of every task is a value: its functions have a hash,
-so that ``jax.jit`` takes them as they are.
+"""Test that every player of every task is a value.
+
+Its functions have a hash, so that ``jax.jit`` takes them as they are.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ import pettingzoo
 import pytest
 
 from rlbench_suite.adapters.entry_points import make
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
 from rlbench_suite.core import task_card as card_module
+from rlbench_suite.foundation.unknown_names import unknown
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_the_command_that_measures_a_card_goes_through_a_shell() -> None:
 
 def test_tasks_of_ever_new_difficulties_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(card_module, "_BUILT", {})
-    monkeypatch.setattr(card_module, "MOST_BUILT", 3)
+    monkeypatch.setattr(card_module, "MAX_BUILT_TASKS", 3)
     vicsek = registry.card("Vicsek-v0")
     usual = vicsek.build()
     built = []

@@ -13,8 +13,9 @@ def score(mean: float, half_width: float = 0.0) -> Score:
 
 
 def test_zero_is_the_better_of_random_and_idle_play() -> None:
-    """Random play that harms itself is not 0:
-    doing nothing earns 70 of the 80 from 10 to 80 for nothing.
+    """Random play that harms itself is not 0.
+
+    Doing nothing earns 70 of the 80 from 10 to 80 for nothing.
     """
     idle = Scale.of({"random": score(-100), "noop": score(70), "reference": score(80)})
     assert idle is not None

@@ -1,5 +1,7 @@
-"""A plain run is fixed; a run since a commit tests all that has changed,
-and in a few commits all of the rest.
+"""Test which tests a run selects.
+
+A plain run is fixed; a run since a commit tests all that has changed, and in a few commits all of
+the rest.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""The names that users meet: ``rlbench_suite`` itself,
-``play``, ``rlbench_suite.stats`` and its functional form.
+"""Test the names that users meet.
+
+They are those of ``rlbench_suite`` itself, ``play``, ``rlbench_suite.stats`` and its functional
+form.
 """
 
 import subprocess

@@ -23,7 +23,7 @@ import sys
 sys.path.insert(0, {str(ROOT / "tests")!r})
 from conftest_of_suite import TimeLeft
 
-TimeLeft.EVERY_SECONDS = 0.3
+TimeLeft.REPORT_SECONDS = 0.3
 
 def pytest_configure(config):
     if not hasattr(config, "workerinput"):

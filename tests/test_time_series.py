@@ -1,5 +1,6 @@
-"""Records of one's own: what tasks play is what the file says,
-splits lie apart in it, bad files cost one sentence.
+"""Test records of users.
+
+Tasks play what the file says, splits lie apart in it, and bad files cost one sentence.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.contexts.time_series import LARGEST, Column, Series, read_record
+from rlbench_suite.contexts.time_series import MAX_BYTES, Column, Series, read_record
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.numerics.process import precision
@@ -70,8 +71,9 @@ def test_ends_of_lines_drop_no_column(tmp_path: Path) -> None:
 
 
 def test_prices_hold_until_the_next_row(tmp_path: Path) -> None:
-    """Prices of hours, halves and quarters: a step has the mean of its time,
-    and the last row holds to its end.
+    """Read prices of hours, halves and quarters.
+
+    A step has the mean of its time, and the last row holds to its end.
     """
     series = Series(
         "prices", "", (Column("price", "EUR", -1, 9, "", holds=True, longest_gap=4),), "h", 2.0, 3
@@ -192,7 +194,7 @@ def test_weather_and_prices_are_those_of_the_records() -> None:
         ("time,torque,speed\n0,1,1\n0,1\n", "row 2 has 2 columns, and the header 3"),
         ("time,torque,speed\n", "time must increase"),
         ("time,torque,speed\n" + "1\n" * 200_002, "more than 200,000 rows"),
-        ("\0" * (LARGEST + 1), "larger than 33,554,432 bytes"),
+        ("\0" * (MAX_BYTES + 1), "larger than 33,554,432 bytes"),
         ("", "it has no column 'time'"),
         ("\xff" * 100, "it has no column 'time'"),
     ],
@@ -226,14 +228,15 @@ def test_a_bad_record_costs_one_sentence(tmp_path: Path, text: str, sentence: st
 def test_a_table_is_refused_for_its_size_and_for_names_that_stand_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times, zeros = pa.array(np.arange(30.0)), pa.array(np.zeros(30))
+    times = pa.array(np.arange(30.0))
+    zeros = pa.array(np.zeros(30))
     twice = pa.table([times, zeros, zeros, zeros], ["time", "speed", "torque", "torque"])
     pq.write_table(twice, tmp_path / "twice.parquet")
     (tmp_path / "twice.csv").write_text("time,speed,torque,torque\n0,1,2,2\n1,1,2,2\n")
     for name in ("twice.parquet", "twice.csv"):
         with pytest.raises(ValueError, match="the column 'torque' more than once"):
             read_record(name, SERIES, tmp_path)
-    monkeypatch.setattr("rlbench_suite.contexts.time_series.LONGEST", 20)
+    monkeypatch.setattr("rlbench_suite.contexts.time_series.MAX_ROWS", 20)
     table = pa.table([times, zeros, zeros], ["time", "speed", "torque"])
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=5)
     (tmp_path / "a.csv").write_bytes(
@@ -263,7 +266,8 @@ def test_a_drive_follows_the_record_of_its_setpoint() -> None:
         params = with_record.sample_params(key, np.int32(split))
         first = int(params.pace)
         assert split * rows // 2 <= first <= split * rows // 2 + 20
-        state, step = with_record.initial(key, params), jax.jit(with_record.transition)
+        state = with_record.initial(key, params)
+        step = jax.jit(with_record.transition)
         for after in range(3):
             assert float(state.setpoint[0]) == pytest.approx(torque[first + after], rel=1e-4)
             state = step(state, np.zeros(with_record.action_space.shape, np.float32), key, params)
@@ -276,8 +280,9 @@ def test_a_drive_follows_the_record_of_its_setpoint() -> None:
 
 
 def test_a_drive_works_against_the_record_of_its_load() -> None:
-    """A step of a machine at rest under no voltage gains -T dt / (J + J_L);
-    a record of zeros changes no bit.
+    """A step of a machine at rest under no voltage gains -T dt / (J + J_L).
+
+    A record of zeros changes no bit.
     """
     plain: Any = card("PMSMSpeed-v0").build(dtype="float64")
     rows = 2 * (plain.card.horizon + 1)
@@ -299,7 +304,8 @@ def test_a_drive_works_against_the_record_of_its_load() -> None:
         steps = [jax.jit(task.transition) for task in (loaded, plain, idle)]
         inertia = float(params.machine.inertia + params.load.inertia)
         for number in range(3):
-            still, before = np.zeros(2), float(loaded_state.speed - plain_state.speed)
+            still = np.zeros(2)
+            before = float(loaded_state.speed - plain_state.speed)
             loaded_state = steps[0](loaded_state, still, key, params)
             plain_state = steps[1](plain_state, still, key, plain.sample_params(key, np.int32(0)))
             idle_state = steps[2](idle_state, still, key, idle.sample_params(key, np.int32(0)))

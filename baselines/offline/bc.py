@@ -31,11 +31,13 @@ class LearnerState(NamedTuple):
 
     actor: tuple[Linear, ...]
     optimiser: Any
+    """State of Adam."""
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
-    """Return Adam with a learning rate that falls linearly to zero,
-    so that the error settles at its minimum.
+    """Return Adam with a learning rate that falls linearly to zero.
+
+    The error then settles at its minimum.
     """
     return optax.adam(
         optax.linear_schedule(config.learning_rate, 0.0, config.chunks * config.chunk)

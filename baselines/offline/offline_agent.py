@@ -20,12 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
 from rlbench_suite.core.agent import CannotPlay
 from rlbench_suite.core.episode import seed_key
 from rlbench_suite.core.policy import ActingParameters, View, no_memory
 from rlbench_suite.core.task import Task
+from rlbench_suite.foundation.unknown_names import unknown
 
 from ..flat_task import FlatTask, flatten_task
 from ..learning_agent import LearningAgent
@@ -65,12 +65,13 @@ class Batch(NamedTuple):
     """Transitions of a dataset, as networks see them."""
 
     x: Any
-    """Normalised observation ``(N, features)``."""
+    """Normalised observation, float32 ``(N, features)``."""
     action: Any
-    """Actions ``(N, components)`` in [-1, 1], in units of half their range."""
+    """Actions, float32 ``(N, outputs)`` in [-1, 1], in units of half their range."""
     reward: Any
-    """Rewards ``(N,)``."""
+    """float32 ``(N,)``."""
     next_x: Any
+    """Normalised observation after the step, as ``x``."""
     terminated: Any
     """bool ``(N,)``; False where a time limit ended the episode."""
 
@@ -79,7 +80,8 @@ class Algorithm(Protocol):
     """The part in which offline agents differ."""
 
     def start(self, flat: FlatTask, config: Any, seed: int) -> Any:
-        """Return the initial state, a NamedTuple with the field ``actor``;
+        """Return the initial state, a NamedTuple with the field ``actor``.
+
         NumPy makes the networks on the host.
         """
         ...
@@ -171,10 +173,11 @@ class TrainingState(NamedTuple):
     """State of a run between chunks."""
 
     learning: Any
+    """State of the algorithm: ``bc.LearnerState`` or ``td3_bc.LearnerState``."""
     seed: Any
-    """Key data of the seed."""
+    """Key data of the seed, uint32 ``(2,)``."""
     steps: Any
-    """Gradient steps done."""
+    """Number of gradient steps done, int32 ``()``."""
 
 
 def train_chunk(
@@ -255,8 +258,9 @@ class OfflineAgent(LearningAgent):
         super().__init__(**overrides)
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if the task has no dataset
-        of its difficulty, or its spaces do not fit.
+        """Raise :class:`CannotPlay` if the task cannot be learned offline.
+
+        It needs a dataset of its difficulty, and spaces that fit the algorithm.
         """
         datasets = registry.datasets().of_task(task.card.id)
         if not datasets:
@@ -284,8 +288,9 @@ class OfflineAgent(LearningAgent):
         return config
 
     def compile(self, task: Task[Any, Any], config: Any) -> tuple[Programs, float]:
-        """Return the programs for a task, and the seconds it took
-        to compile them: 0 if they were cached.
+        """Return the programs for a task, and the seconds it took to compile them.
+
+        The seconds are 0 if the programs were cached.
         """
         return get_compiled(programs, task, self.algorithm, config)
 

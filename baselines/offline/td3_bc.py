@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Config(OfflineConfig):
-    """Hyperparameters; their values for each task
-    and budget are in ``hyperparameters/td3-bc.yaml``.
+    """Hyperparameters of TD3+BC.
+
+    Their values for each task and budget are in ``hyperparameters/td3-bc.yaml``.
     """
 
     gamma: float = 0.99
@@ -67,8 +68,11 @@ class LearnerState(NamedTuple):
     target_actor: tuple[Linear, ...]
     target_critics: Critics
     actor_optimiser: Any
+    """State of Adam for the actor."""
     critic_optimiser: Any
+    """State of Adam for both critics."""
     steps: Any
+    """Number of gradient steps done, int32 ``()``."""
 
 
 def values(critics: Critics, x: jax.Array, action: jax.Array) -> list[jax.Array]:
@@ -78,8 +82,9 @@ def values(critics: Critics, x: jax.Array, action: jax.Array) -> list[jax.Array]
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
-    """Return Adam with a learning rate that falls linearly to zero,
-    because the last policy is judged, not the best.
+    """Return Adam with a learning rate that falls linearly to zero.
+
+    It falls because the last policy is judged, not the best one.
     """
     return optax.adam(
         optax.linear_schedule(config.learning_rate, 0.0, config.chunks * config.chunk)
@@ -90,8 +95,10 @@ def optimiser(config: Config) -> optax.GradientTransformation:
 
 
 def target(config: Config, learning: LearnerState, batch: Batch, key: jax.Array) -> jax.Array:
-    """Return the critics' targets: the reward plus the smaller value
-    of the smoothed target policy's next action.
+    """Return the critics' targets.
+
+    A target is the reward plus the smaller of the two values of the smoothed target policy's next
+    action.
     """
     noise = config.policy_noise * jax.random.normal(key, batch.action.shape)
     noise = jnp.clip(noise, -config.noise_clip, config.noise_clip)
@@ -114,8 +121,9 @@ def critic_loss(critics: Critics, batch: Batch, target_value: jax.Array) -> jax.
 def actor_loss(
     actor: tuple[Linear, ...], critics: Critics, batch: Batch, alpha: float
 ) -> jax.Array:
-    """Return the loss of the actor: the negative
-    of equation 5 of the paper, with the first critic.
+    """Return the loss of the actor.
+
+    It is the negative of equation 5 of the paper, with the first critic.
     """
     action = act(actor, batch.x)
     value = values(critics, batch.x, action)[0]
@@ -146,9 +154,7 @@ class TD3WithCloning:
     def step(
         self, config: Config, learning: LearnerState, batch: Batch, key: jax.Array
     ) -> LearnerState:
-        """Do one step of the critics and, every ``actor_every`` steps,
-        one of the actor and the targets.
-        """
+        """Step the critics once, and every ``actor_every`` steps the actor and the targets."""
         target_value = target(config, learning, batch, key)
         gradient = jax.grad(critic_loss)(learning.critics, batch, target_value)
         change, critic_state = optimiser(config).update(gradient, learning.critic_optimiser)

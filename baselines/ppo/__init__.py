@@ -1,3 +1,4 @@
-"""Proximal policy optimisation: without a memory,
-with one, beside simulators, and in learned models.
+"""Train by proximal policy optimisation.
+
+There are variants with a memory, beside simulators, and in learned models.
 """

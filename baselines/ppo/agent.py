@@ -63,8 +63,9 @@ class Programs:
 
 @cache
 def programs(task: Any, config: Config) -> Any:
-    """Compile the programs of a task and configuration;
-    simulators on the host have their own kind.
+    """Compile the programs of a task and configuration.
+
+    Simulators on the host have their own kind of programs.
     """
     return HostPrograms(task, config) if task.card.host else Programs(task, config)
 
@@ -110,8 +111,9 @@ class PPO(LearningAgent):
         return config
 
     def compile(self, task: Task[Any, Any], config: Config) -> tuple[Any, float]:
-        """Return the programs for a task, and the seconds it took
-        to compile them: 0 if they were cached.
+        """Return the programs for a task, and the seconds it took to compile them.
+
+        The seconds are 0 if the programs were cached.
         """
         return get_compiled(programs, task, config)
 

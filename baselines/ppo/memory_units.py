@@ -104,8 +104,9 @@ class GRU(NamedTuple):
 
     @classmethod
     def initial(cls, generator: np.random.Generator, features: int, units: int) -> GRU:
-        """Return a unit with orthogonal weights in each gate
-        and a positive bias of the keep gate (Jozefowicz 2015).
+        """Return a unit with orthogonal weights in each gate.
+
+        The bias of the keep gate is positive (Jozefowicz 2015).
         """
         inputs = _initial_blocks(generator, features, units, [0, 1, 0])
         return cls(inputs, _initial_blocks(generator, units, units, [0, 0, 0]))
@@ -145,8 +146,9 @@ class LSTM(NamedTuple):
 
     @classmethod
     def initial(cls, generator: np.random.Generator, features: int, units: int) -> LSTM:
-        """Return a unit with orthogonal weights and a positive bias
-        of the forget gate (Jozefowicz 2015).
+        """Return a unit with orthogonal weights.
+
+        The bias of the forget gate is positive (Jozefowicz 2015).
         """
         inputs = _initial_blocks(generator, features, units, [0, 1, 0, 0])
         return cls(inputs, _initial_blocks(generator, units, units, [0, 0, 0, 0]))
@@ -174,8 +176,9 @@ class LSTM(NamedTuple):
 
 
 class MinGRU(NamedTuple):
-    """A linear recurrence ``h = (1 - z) h + z c`` of ``U`` units:
-    gate z and candidate c see the observation only.
+    """A linear recurrence ``h = (1 - z) h + z c`` of ``U`` units.
+
+    The gate z and the candidate c see the observation only.
     """
 
     inputs: Linear
@@ -183,8 +186,9 @@ class MinGRU(NamedTuple):
 
     @classmethod
     def initial(cls, generator: np.random.Generator, features: int, units: int) -> MinGRU:
-        """Return a unit whose gates open by half to a thousandth:
-        it begins with memories of many lengths.
+        """Return a unit whose gates open by half to a thousandth.
+
+        It begins with memories of many lengths.
         """
         inputs = _initial_blocks(generator, features, units, [0, 0])
         inputs.bias[:units] = np.linspace(0, -7, units)
@@ -210,8 +214,9 @@ class MinGRU(NamedTuple):
         return memory
 
     def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
-        """Return the readings of a rollout by a prefix scan:
-        each step is a linear function of the memory before.
+        """Return the readings of a rollout by a prefix scan.
+
+        The scan is possible because each step is a linear function of the memory before it.
         """
         stays, added = self._gates(x)
         stays = stays.at[1:].set(reset_memory(stays[1:], over[:-1]))
@@ -226,8 +231,9 @@ class MinGRU(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """The GRU-type gate of a gated transformer:
-    it lets a layer's output ``y`` into the stream ``x``.
+    """The GRU-type gate of a gated transformer.
+
+    It lets a layer's output ``y`` into the stream ``x``.
     """
 
     of_output: Linear
@@ -239,8 +245,9 @@ class Gate(NamedTuple):
 
     @classmethod
     def initial(cls, generator: np.random.Generator, units: int) -> Gate:
-        """Return a gate that is nearly closed:
-        the update's bias is -2 (Parisotto et al. 2020, section 3.2).
+        """Return a gate that is nearly closed.
+
+        The update's bias is -2 (Parisotto et al. 2020, section 3.2).
         """
         return cls(
             _initial_blocks(generator, units, units, [0, -2, 0]),
@@ -258,8 +265,9 @@ class Gate(NamedTuple):
 
 
 class GTrXL(NamedTuple):
-    """One block of a gated transformer with ``U`` units,
-    over the last :data:`WINDOW` observations and the present one.
+    """One block of a gated transformer with ``U`` units.
+
+    It sees the last :data:`WINDOW` observations and the present one.
 
     Its memory holds the embedded observations, the newest last, each with a 1 behind it that tells
     it from an empty place, and then the output. Distances to the present enter as a learned bias of
@@ -320,17 +328,16 @@ class GTrXL(NamedTuple):
         return WINDOW * (self._units + 1) + self._units
 
     def _split(self, memory: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the embedded observations ``(..., WINDOW, U)``
-        and whether each place is occupied.
-        """
+        """Return the embedded observations ``(..., WINDOW, U)`` and their occupied places."""
         places = memory[..., : -self._units].reshape(*memory.shape[:-1], WINDOW, self._units + 1)
         return places[..., :-1], places[..., -1] > 0
 
     def _attend(
         self, queries: jax.Array, places: jax.Array, distance: jax.Array, visible: jax.Array
     ) -> jax.Array:
-        """Return the block's outputs ``(..., q, U)``
-        for ``queries`` over ``places``, ``(..., k, U)``.
+        """Return the block's outputs ``(..., q, U)`` for ``queries``.
+
+        The queries look over ``places``, ``(..., k, U)``.
 
         ``distance`` is the bias ``(heads, q, k)``; ``visible`` is bool ``(..., q, k)``.
         """
@@ -369,8 +376,9 @@ class GTrXL(NamedTuple):
         return memory[..., -self._units :]
 
     def unroll(self, memory: jax.Array, x: jax.Array, over: jax.Array) -> jax.Array:
-        """Return the readings of a rollout, all steps at once:
-        each key and value serves every step that sees it.
+        """Return the readings of a rollout, all steps at once.
+
+        Each key and value serves every step that sees it.
         """
         window, occupied = self._split(memory)
         observations = jnp.swapaxes(_apply(x, self.embedding), 0, 1)

@@ -1,5 +1,6 @@
-"""Model-based PPO that prepares for the worst:
-it practises in a learned ensemble and leaves out its luckiest samples.
+"""Train by model-based PPO that prepares for the worst.
+
+It practises in a learned ensemble of models and leaves out its luckiest samples.
 
 The agent is that of Zhang, Cao, Yao, An, Xiao & Luo 2021 for greenhouses (arXiv:2108.11645). It
 learns an ensemble of models from real steps: each member gives mean and variance of the next
@@ -48,8 +49,9 @@ LOG_VARIANCE_RANGE = -8.0, 1.0
 
 @dataclass(frozen=True)
 class Config(ppo.Config):
-    """Hyperparameters of PPO, whose ``num_envs``
-    and ``num_steps`` are those of real steps, and of the ensemble.
+    """Hyperparameters of PPO and of the ensemble.
+
+    PPO's ``num_envs`` and ``num_steps`` are those of real steps.
     """
 
     num_envs: int = 8
@@ -73,8 +75,9 @@ class Config(ppo.Config):
     practices: int = 12
     """Updates of PPO after each collection of real steps."""
     dropout: float = 0.2
-    """Share of the members whose rollouts are left out for each start:
-    those with the highest returns.
+    """Share of the members whose rollouts are left out for each start.
+
+    Those with the highest returns are left out.
     """
 
     def __post_init__(self) -> None:
@@ -120,15 +123,18 @@ class Config(ppo.Config):
 
 
 class Real(NamedTuple):
-    """Real steps; axis 0 is the batch."""
+    """Real steps; axis 0 is the batch of B."""
 
-    x: Any
-    """Features before the step, not normalised."""
-    action: Any
-    """As the policy sampled it."""
-    reward: Any
-    next_x: Any
-    terminated: Any
+    x: jax.Array
+    """Features before the step, float32 ``(B, features + privileged)``, not normalised."""
+    action: jax.Array
+    """As the policy sampled it: float32 ``(B, outputs)``, or int32 ``(B, choices)``."""
+    reward: jax.Array
+    """float32 ``(B,)``."""
+    next_x: jax.Array
+    """Features after the step, as ``x``."""
+    terminated: jax.Array
+    """bool ``(B,)``."""
 
 
 class Ensemble(NamedTuple):
@@ -164,8 +170,9 @@ def model_input(flat: FlatTask, x: jax.Array, action: jax.Array) -> jax.Array:
 def predict(
     layers: tuple[Linear, ...], inputs: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return mean and log variance of the normalised outputs,
-    and the logit of an end, of one model.
+    """Return what one model predicts.
+
+    These are the mean and the log variance of the normalised outputs, and the logit of an end.
     """
     outputs = mlp(layers, inputs)
     size = (outputs.shape[-1] - 1) // 2
@@ -410,8 +417,9 @@ class ModelBasedPPO(LearningAgent):
     config_class = Config
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` where a model of features
-        and reward does not suffice; the message says why.
+        """Raise :class:`CannotPlay` where a model of features and reward does not suffice.
+
+        The message says why.
         """
         card = task.card
         flatten_task(task, self.name)
@@ -425,8 +433,9 @@ class ModelBasedPPO(LearningAgent):
             raise CannotPlay(f"{card.id} has action masks, which mbppo does not model.")
 
     def compile(self, task: Task[Any, Any], config: Config) -> tuple[Programs, float]:
-        """Return the programs for a task, and the seconds it took
-        to compile them: 0 if they were cached.
+        """Return the programs for a task, and the seconds it took to compile them.
+
+        The seconds are 0 if the programs were cached.
         """
         return get_compiled(programs, flatten_task(task, self.name), config)
 

@@ -1,5 +1,6 @@
-"""PPO for simulators on the host,
-which step between one compiled program that acts and one that learns.
+"""Train by PPO on simulators of the host.
+
+The simulators step between one compiled program that acts and one that learns.
 
 Networks, keys, advantages and the update are those of ``ppo.py``.
 """
@@ -62,13 +63,11 @@ class HostPrograms:
                 self._step(stream, training, noise, returns)
                 for noise in self._sample_noise(training)
             ]
-            rollout = Transition(
-                *(
-                    None if leaves[0] is None else np.stack(leaves)
-                    for leaves in zip(*steps, strict=True)
-                )
-            )
-            training = self._learn(training, rollout)
+            fields: list[Any] = [
+                None if leaves[0] is None else np.stack(leaves)
+                for leaves in zip(*steps, strict=True)
+            ]
+            training = self._learn(training, Transition(*fields))
         return training._replace(stream=stream), Returns(sum(returns), len(returns))
 
     def _step(
@@ -123,8 +122,10 @@ class HostStream:
     def step(
         self, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[float]]:
-        """Take a step; return observations before any reset,
-        rewards, terminated, over, and returns that are final.
+        """Step once in all environments.
+
+        Return the observations before any reset, the rewards, the flags ``terminated`` and
+        ``over``, and the returns that are final.
         """
         self.observations, rewards, terminated, truncated, infos = self.env.step(actions)
         over = terminated | truncated

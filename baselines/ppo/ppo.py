@@ -56,8 +56,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Config:
-    """Hyperparameters; their values for each task
-    and budget are in ``hyperparameters/ppo.yaml``.
+    """Hyperparameters of PPO.
+
+    Their values for each task and budget are in ``hyperparameters/ppo.yaml``.
     """
 
     total_steps: int
@@ -84,18 +85,22 @@ class Config:
     log_std: float = -0.5
     """Initial log standard deviation of continuous actions, in units of half the action range."""
     scale_rewards: bool = False
-    """Divide rewards by the running root mean square of discounted returns, so that values are
-    around one. ``ppo.yaml`` asks for it on every family that it does not name: on CartPole, four of
-    eight seeds forgot the solved task without it, and none with it.
+    """Whether to divide rewards by the spread of discounted returns.
+
+    The divisor is the running root mean square of the returns, so that values are around one.
+    ``ppo.yaml`` asks for it on every family that it does not name: on CartPole, four of eight seeds
+    forgot the solved task without it, and none with it.
     """
     cost_weight: float = 0.0
-    """Reward that a unit of constraint cost takes away in training;
-    without effect on a task that has no cost.
+    """Reward that a unit of constraint cost takes away in training.
+
+    It has no effect on a task that has no cost.
     """
     stagger: bool = False
-    """Spread the environments' time limits evenly over an episode. Otherwise all episodes that
-    reach the limit restart together, and in the updates between restarts the networks forget how to
-    act at the start.
+    """Whether to spread the environments' time limits evenly over an episode.
+
+    Otherwise all episodes that reach the limit restart together, and in the updates between
+    restarts the networks forget how to act at the start.
     """
     evaluate: Literal["mode", "sample"] = "mode"
     """Action of the trained policy: the most likely one, or a sample."""
@@ -140,11 +145,11 @@ class Actor(NamedTuple):
 
     layers: tuple[Linear, ...]
     log_std: Any
-    """``(components,)``; None for discrete actions."""
+    """Log standard deviations, float32 ``(outputs,)``; None for discrete actions."""
     action_bias: Any
-    """``(actions,)``; None without action features."""
+    """float32 ``(actions,)``; None without action features."""
     direct: Any
-    """``(features, F)``; None without action features."""
+    """float32 ``(inputs, F)``; None without action features."""
     encoder: Encoder | None
     """Encodes the image; the critic uses it too. None without images."""
 
@@ -157,8 +162,9 @@ class Actor(NamedTuple):
         hidden: tuple[int, ...],
         log_std: float,
     ) -> Actor:
-        """Return an actor with ``inputs`` inputs: orthogonal weights,
-        a small last layer, zeros elsewhere.
+        """Return an actor with ``inputs`` inputs.
+
+        Its weights are orthogonal, small in the last layer; all else is zero.
         """
         features = flat.action_features
         outputs = flat.outputs if features is None else features.shape[1]
@@ -178,8 +184,9 @@ class Actor(NamedTuple):
     def __call__(
         self, flat: FlatTask, x: jax.Array, mask: jax.Array | None
     ) -> Categorical | Gaussian:
-        """Return the distribution of actions
-        for normalised observations ``(..., features)`` with encoded images.
+        """Return the distribution of actions for normalised observations.
+
+        They are ``(..., features)``; images among the features are encoded.
 
         Inputs beyond the network's own are privileged; the actor ignores them.
         """
@@ -306,25 +313,37 @@ def acting_parameters(
 
 
 class Transition(NamedTuple):
-    """Recorded steps. Axes: steps, environments, agents, then the value's own."""
+    """Recorded steps.
 
-    x: Any
-    """Observation before the step."""
-    mask: Any
-    action: Any
-    log_prob: Any
-    reward: Any
-    next_x: Any
-    """Observation after the step: the final one where the episode ended."""
-    terminated: Any
-    over: Any
-    """Terminated or truncated."""
-    image: Any = None
-    """Image before the step, not encoded. This field and the next two are None without images."""
-    code: Any = None
-    """Code of the image, from the encoder as it was during collection."""
-    next_code: Any = None
-    """Code of the image after the step."""
+    The axes are T steps, N environments and A agents, then those of the value. On the host, the
+    arrays are NumPy's.
+    """
+
+    x: jax.Array
+    """Observation before the step, float32 ``(T, N, A, features + privileged)``; not normalised."""
+    mask: jax.Array | None
+    """Legal actions before the step, bool ``(T, N, A, outputs)``; None if all are always legal."""
+    action: jax.Array
+    """float32 ``(T, N, A, outputs)``, or the choices, int32 ``(T, N, A, choices)``."""
+    log_prob: jax.Array
+    """Log probability (or density) of the action when it was sampled, float32 ``(T, N, A)``."""
+    reward: jax.Array
+    """float32 ``(T, N, A)``."""
+    next_x: jax.Array
+    """Observation after the step, as ``x``: the final one where the episode ended."""
+    terminated: jax.Array
+    """bool ``(T, N, A)``: the task ended with this step."""
+    over: jax.Array
+    """bool ``(T, N, A)``: terminated or truncated."""
+    image: jax.Array | None = None
+    """Image before the step, uint8 ``(T, N, A, height, width, channels)``, not encoded.
+
+    This field and the next two are None without images.
+    """
+    code: jax.Array | None = None
+    """Code of the image, float32 ``(T, N, A, codes)``, by the encoder that sampled the action."""
+    next_code: jax.Array | None = None
+    """Code of the image after the step, as ``code``."""
 
 
 class TrainingState(NamedTuple):
@@ -333,17 +352,19 @@ class TrainingState(NamedTuple):
     networks: Any
     """:class:`Networks`, or their counterpart in ``recurrent.py``."""
     optimiser: Any
+    """State of Adam for all networks."""
     moments: Moments
-    discounted: Any
-    """Discounted return so far of each running episode, ``(environments, A)``."""
-    mean_square: Any
-    """Running mean of its square."""
+    """Moments of the observations, which normalise them."""
+    discounted: jax.Array
+    """Discounted return so far of each running episode, float32 ``(N, A)``."""
+    mean_square: jax.Array
+    """Running mean of its square, float32 ``()``."""
     stream: Any
     """Running environments: a :class:`Stream`, or a ``HostStream`` for simulators on the host."""
-    seed: Any
-    """Key data of the seed."""
-    updates: Any
-    """Updates done."""
+    seed: jax.Array
+    """Key data of the seed, uint32 ``(2,)``."""
+    updates: jax.Array
+    """Number of updates done, int32 ``()``."""
 
 
 def sample_noise(flat: FlatTask, config: Config, key: jax.Array) -> jax.Array:
@@ -353,13 +374,15 @@ def sample_noise(flat: FlatTask, config: Config, key: jax.Array) -> jax.Array:
 
 
 class Inputs(NamedTuple):
-    """Inputs of actor and critic in every environment; the features are not normalised."""
+    """Inputs of actor and critic in every environment, as in :class:`Transition`.
 
-    x: Any
-    mask: Any
-    image: Any
-    code: Any
-    """Code of the image."""
+    The axes are N environments and A agents, then those of the value.
+    """
+
+    x: jax.Array
+    mask: jax.Array | None
+    image: jax.Array | None
+    code: jax.Array | None
 
 
 def observe(flat: FlatTask, actor: Any, step: Step) -> Inputs:
@@ -436,8 +459,9 @@ def advantages(
     gamma: float,
     gae_lambda: float,
 ) -> jax.Array:
-    """Return generalised advantages (Schulman et al. 2016, eq. 16); all arrays are ``(steps,
-    ...)``.
+    """Return generalised advantages (Schulman et al. 2016, eq. 16).
+
+    All arrays are ``(steps, ...)``.
 
     ``next_value`` is the value of the state after the step, before any reset. It counts unless that
     state is terminal: a time limit ends the episode but not the task, so the last state keeps its
@@ -458,8 +482,9 @@ def advantages(
 def discounted_returns(
     start: jax.Array, reward: jax.Array, over: jax.Array, gamma: float
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the discounted returns so far:
-    of the episodes that still run at the end, and after each step.
+    """Return the discounted returns so far.
+
+    There are those of the episodes that still run at the end, and those after each step.
     """
 
     def add_reward(
@@ -476,23 +501,28 @@ def discounted_returns(
 
 
 class Batch(NamedTuple):
-    """Data of an update, with one row for each agent and step."""
+    """Data of an update, with one row for each of the B agents and steps.
 
-    x: Any
-    """Normalised features."""
-    mask: Any
-    action: Any
-    log_prob: Any
-    advantage: Any
-    target: Any
-    """Target of the critic."""
-    image: Any = None
+    Fields that :class:`Transition` has too have its dtypes and its last axes.
+    """
+
+    x: jax.Array
+    """Normalised features, float32 ``(B, features + privileged)``."""
+    mask: jax.Array | None
+    action: jax.Array
+    log_prob: jax.Array
+    advantage: jax.Array
+    """float32 ``(B,)``, with mean 0 and deviation 1 over the batch."""
+    target: jax.Array
+    """Target of the critic, float32 ``(B,)``."""
+    image: jax.Array | None = None
     """Image, not encoded; None without images."""
 
 
 def loss(networks: Any, batch: Batch, flat: FlatTask, config: Config) -> jax.Array:
-    """Return the clipped surrogate loss (Schulman et al. 2017, eqs. 7 and 9);
-    the value loss is not clipped.
+    """Return the clipped surrogate loss (Schulman et al. 2017, eqs. 7 and 9).
+
+    The value loss is not clipped.
     """
     x = append_code(flat, batch.x, encode_image(networks.actor, batch.image))
     distribution = networks.actor(flat, x, batch.mask)
@@ -505,8 +535,9 @@ def loss(networks: Any, batch: Batch, flat: FlatTask, config: Config) -> jax.Arr
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
-    """Return Adam with a linearly falling learning rate
-    and a bound on the norm of the whole gradient.
+    """Return Adam with a linearly falling learning rate.
+
+    The norm of the whole gradient is bounded.
     """
     steps = config.chunks * config.chunk * config.epochs * config.minibatches
     rate = optax.linear_schedule(config.learning_rate, 0.0, steps)
@@ -583,8 +614,9 @@ def scale_rewards(
 def advantages_and_targets(
     config: Config, rollout: Transition, reward: jax.Array, value: jax.Array, next_value: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Return advantages with mean 0 and deviation 1 over the batch,
-    and the targets of the critic.
+    """Return normalised advantages and the targets of the critic.
+
+    The advantages have mean 0 and deviation 1 over the batch.
     """
     advantage = advantages(
         reward, value, next_value, rollout.terminated, rollout.over, config.gamma, config.gae_lambda

@@ -79,8 +79,9 @@ class Networks(NamedTuple):
 
 
 class Policy(eqx.Module):
-    """A trained policy with a memory ``(A, size)``,
-    and the moments that normalise its observations.
+    """A trained policy with a memory ``(A, size)``.
+
+    It holds the moments that normalise its observations.
     """
 
     actor: RecurrentActor
@@ -121,13 +122,14 @@ class RecurrentTrainingState(NamedTuple):
     """State of a run between updates: that of PPO, and the memories of the running episodes."""
 
     base: TrainingState
-    memory: Any
-    """``(environments, A, size)``; zeros where an episode is about to begin."""
+    memory: jax.Array
+    """float32 ``(N, A, size)``; zeros where an episode is about to begin."""
 
 
 def insert_reading(flat: FlatTask, x: jax.Array, reading: jax.Array) -> jax.Array:
-    """Insert a memory's reading behind the observation,
-    before the privileged features that only the critic reads.
+    """Insert a memory's reading behind the observation.
+
+    It stands before the privileged features, which only the critic reads.
     """
     features = actor_inputs(flat)
     return jnp.concatenate([x[..., :features], reading, x[..., features:]], -1)
@@ -136,8 +138,9 @@ def insert_reading(flat: FlatTask, x: jax.Array, reading: jax.Array) -> jax.Arra
 def collect(
     flat: FlatTask, config: Config, training: RecurrentTrainingState, key: jax.Array
 ) -> tuple[Stream, jax.Array, Transition, jax.Array, Returns]:
-    """Take ``num_steps`` steps in every environment;
-    also return the last memories and those that each step used.
+    """Take ``num_steps`` steps in every environment.
+
+    Return also the last memories, and the memories that each step used.
     """
     base = training.base
     actor = base.networks.actor

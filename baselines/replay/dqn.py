@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Config(ReplayConfig):
-    """Hyperparameters; their values for each task
-    and budget are in ``hyperparameters/dqn.yaml``.
+    """Hyperparameters of DQN.
+
+    Their values for each task and budget are in ``hyperparameters/dqn.yaml``.
     """
 
     target_period: int = 200
@@ -72,14 +73,15 @@ class Network(NamedTuple):
 
     layers: tuple[Linear, ...]
     action_bias: Any
-    """``(actions,)``; None without action features."""
+    """float32 ``(actions,)``; None without action features."""
     direct: Any
-    """``(features, F)``; None without action features."""
+    """float32 ``(features, F)``; None without action features."""
 
     @classmethod
     def initial(cls, flat: FlatTask, config: Config, seed: int) -> Network:
-        """Return orthogonal weights: gain sqrt 2,
-        and 1 in the last layer (0.01 with action features).
+        """Return networks with orthogonal weights.
+
+        The gain is sqrt 2, and 1 in the last layer (0.01 with action features).
         """
         generator = np.random.default_rng(seed)
         if flat.action_features is None:
@@ -95,8 +97,9 @@ class Network(NamedTuple):
         )
 
     def values(self, flat: FlatTask, x: jax.Array, mask: jax.Array | None) -> jax.Array:
-        """Return the values ``(..., actions)`` for normalised observations;
-        illegal actions have minus infinity.
+        """Return the values ``(..., actions)`` for normalised observations.
+
+        Illegal actions have minus infinity.
         """
         values = mlp(self.layers, x, jax.nn.relu)
         if flat.action_features is not None:
@@ -106,8 +109,9 @@ class Network(NamedTuple):
         return values if mask is None else jnp.where(mask, values, -jnp.inf)
 
     def action_value(self, flat: FlatTask, x: jax.Array, action: jax.Array) -> jax.Array:
-        """Return the value ``(...)`` of an action;
-        with action features, only that action is computed.
+        """Return the value ``(...)`` of an action.
+
+        With action features, only the value of that action is computed.
         """
         values = mlp(self.layers, x, jax.nn.relu)
         if flat.action_features is None:
@@ -122,7 +126,8 @@ class Network(NamedTuple):
 def target(
     flat: FlatTask, network: Network, targets: Network, batch: Experience, mask: Any, gamma: float
 ) -> jax.Array:
-    """Return the target values (van Hasselt et al. 2016, eq. 4);
+    """Return the target values (van Hasselt et al. 2016, eq. 4).
+
     ``mask`` is the mask of the next actions.
 
     A terminal state has value 0, whatever its mask.
@@ -172,8 +177,9 @@ class DeepQ(Algorithm):
         key: jax.Array,
         steps: jax.Array,
     ) -> jax.Array:
-        """Choose epsilon-greedy actions: always random
-        until learning starts, then less and less often.
+        """Choose epsilon-greedy actions.
+
+        All are random until learning starts, and ever fewer after that.
         """
         config = self.config
         share = jnp.clip(steps / max(1.0, config.exploration * config.steps), 0, 1)
@@ -183,8 +189,9 @@ class DeepQ(Algorithm):
     def choose(
         self, network: Network, x: jax.Array, mask: jax.Array | None, key: jax.Array, epsilon: Any
     ) -> jax.Array:
-        """Choose the best legal action or, with probability ``epsilon``,
-        a uniformly random legal one.
+        """Choose the best legal action or, with probability ``epsilon``, a random one.
+
+        The random one is uniform over the legal actions.
         """
         values = network.values(self.flat, x, mask)
         best_action = values.argmax(-1).astype(jnp.int32)
@@ -194,8 +201,9 @@ class DeepQ(Algorithm):
         return jnp.where(uniform[..., 0] < epsilon, random_action, best_action)[..., None]
 
     def learn(self, learner: LearnerState, batch: Experience, key: jax.Array) -> LearnerState:
-        """Do one gradient step; copy the network
-        to the target network every ``target_period`` updates.
+        """Take one gradient step.
+
+        Every ``target_period`` updates, copy the network to the target network.
         """
         network, targets, optimiser_state, updates = learner
         next_mask = self.unpack_mask(batch.next_legal)
@@ -235,8 +243,9 @@ class DeepQ(Algorithm):
 
 
 class DQN(ReplayAgent):
-    """The agent ``dqn``, for one discrete choice per step;
-    in multi-agent tasks all agents share the weights.
+    """The agent ``dqn``, for one discrete choice a step.
+
+    In multi-agent tasks all agents share the weights.
     """
 
     name = "dqn"

@@ -104,34 +104,42 @@ class ReplayConfig:
 
 
 class Experience(NamedTuple):
-    """Transitions, each one agent's step; axis 0 is the batch."""
+    """Transitions, each one agent's step; axis 0 is the batch of B.
+
+    A description of them has a ``jax.ShapeDtypeStruct`` for each array.
+    """
 
     x: Any
-    """Observation before the step, not normalised."""
+    """Observation before the step, float32 ``(B, features)``, not normalised."""
     action: Any
-    """Continuous action in units of half its range, or the number of the choice."""
+    """Action: float32 ``(B, outputs)`` in units of half its range, or int32 ``(B, choices)``."""
     reward: Any
+    """float32 ``(B,)``, multiplied by the scale of rewards."""
     next_x: Any
-    """Observation after the step: the final one where the episode ended."""
+    """Observation after the step, as ``x``: the final one where the episode ended."""
     next_legal: Any
-    """Action mask after the step, packed as bits; None where every action is legal."""
+    """Action mask after the step, packed as bits, uint8 ``(B, ceil(outputs / 8))``.
+
+    It is None where every action is legal.
+    """
     terminated: Any
-    """True where the task ended; a time limit does not count."""
+    """bool ``(B,)``: True where the task ended; a time limit does not count."""
 
 
 class ReplayBuffer(NamedTuple):
     """Ring buffer with the latest transitions, in no particular order."""
 
     experience: Experience
-    position: Any
-    """Index at which the next block is written."""
-    filled: Any
-    """Number of transitions stored."""
+    position: jax.Array
+    """Index at which the next block is written, int32 ``()``."""
+    filled: jax.Array
+    """Number of transitions stored, int32 ``()``."""
 
     @classmethod
     def empty(cls, like: Any, capacity: int) -> ReplayBuffer:
-        """Return an empty buffer for ``capacity`` transitions shaped like those
-        of ``like`` (arrays or shapes).
+        """Return an empty buffer for ``capacity`` transitions.
+
+        They have the shapes of those of ``like`` (arrays or shapes).
         """
         experience = jax.tree.map(
             lambda leaf: jnp.zeros((capacity, *leaf.shape[1:]), leaf.dtype), like
@@ -175,11 +183,13 @@ class LearnerState(NamedTuple):
     """State that an update changes."""
 
     networks: Any
+    """Networks of the algorithm: ``sac.Networks`` or ``dqn.Network``."""
     targets: Any
     """Slowly changing copies of networks, which compute the targets."""
     optimiser: Any
-    updates: Any
-    """Updates done."""
+    """State of Adam."""
+    updates: jax.Array
+    """Number of updates done, int32 ``()``."""
 
 
 class TrainingState(NamedTuple):
@@ -189,15 +199,16 @@ class TrainingState(NamedTuple):
     moments: Moments
     buffer: ReplayBuffer
     stream: Stream
-    seed: Any
-    """Key data of the seed."""
-    steps: Any
-    """Steps done by each environment."""
+    seed: jax.Array
+    """Key data of the seed, uint32 ``(2,)``."""
+    steps: jax.Array
+    """Number of steps done by each environment, int32 ``()``."""
 
 
 class Algorithm(ABC):
-    """An algorithm: its networks, its exploration,
-    one update, and the actions of the trained policy.
+    """An algorithm that learns from replayed transitions.
+
+    It has networks, a way to explore, one update, and the actions of the trained policy.
 
     JAX traces all methods except ``networks``. ``x`` is normalised everywhere.
     """
@@ -218,8 +229,9 @@ class Algorithm(ABC):
     def explore(
         self, networks: Any, x: jax.Array, mask: jax.Array | None, key: jax.Array, steps: jax.Array
     ) -> jax.Array:
-        """Return actions ``(environments, A, components)`` for training;
-        ``steps`` environment steps are done.
+        """Return actions ``(environments, A, components)`` for training.
+
+        ``steps`` is the number of environment steps so far.
         """
 
     @abstractmethod
@@ -409,8 +421,9 @@ programs = cache(Programs)
 
 @cache
 def _algorithm(algorithm_class: type[Algorithm], flat: FlatTask, config: Any) -> Algorithm:
-    """Return the same object for the same arguments,
-    so that its compiled programs are found again.
+    """Return the same object for the same arguments.
+
+    Its compiled programs are found again that way.
     """
     return algorithm_class(flat, config)
 
@@ -433,8 +446,9 @@ class ReplayAgent(LearningAgent):
         return _algorithm(self.algorithm_class, flatten_task(task, self.name), config)
 
     def compile(self, task: Task[Any, Any], config: Any) -> tuple[Programs, float]:
-        """Return the programs for a task, and the seconds it took
-        to compile them: 0 if they were cached.
+        """Return the programs for a task, and the seconds it took to compile them.
+
+        The seconds are 0 if the programs were cached.
         """
         return get_compiled(programs, self.algorithm(task, config))
 

@@ -39,8 +39,9 @@ LOG_STD_RANGE = -5.0, 2.0
 
 @dataclass(frozen=True)
 class Config(ReplayConfig):
-    """Hyperparameters; their values for each task
-    and budget are in ``hyperparameters/sac.yaml``.
+    """Hyperparameters of SAC.
+
+    Their values for each task and budget are in ``hyperparameters/sac.yaml``.
     """
 
     polyak: float = 0.005
@@ -48,8 +49,9 @@ class Config(ReplayConfig):
     temperature: float = 0.1
     """Initial weight of the entropy; it is learned."""
     entropy_per_component: float = -1.0
-    """Target entropy of each action component in nats,
-    for actions in [-1, 1]; uniform play has 0.69.
+    """Target entropy of each action component in nats, for actions in [-1, 1].
+
+    Uniform play has 0.69.
     """
     evaluate: Literal["mode", "sample"] = "mode"
     """Action of the trained policy: the most likely one before squashing, or a sample."""
@@ -64,11 +66,13 @@ class Networks(NamedTuple):
     actor: tuple[Linear, ...]
     critics: tuple[tuple[Linear, ...], tuple[Linear, ...]]
     log_temperature: Any
+    """float32 ``()``."""
 
     @classmethod
     def initial(cls, flat: FlatTask, config: Config, seed: int) -> Networks:
-        """Return networks with orthogonal weights: gain sqrt 2,
-        0.01 in the actor's last layer, 1 in the critics'.
+        """Return networks with orthogonal weights.
+
+        The gain is sqrt 2, 0.01 in the actor's last layer, and 1 in the critics' last layers.
         """
         generator = np.random.default_rng(seed)
         actor = initial_layers(
@@ -107,8 +111,9 @@ class SquashedGaussian(NamedTuple):
 
 
 def distribution(actor: tuple[Linear, ...], x: jax.Array) -> SquashedGaussian:
-    """Return the distribution of actions in [-1,
-    1] for normalised observations ``(..., features)``.
+    """Return the distribution of actions in [-1, 1].
+
+    The normalised observations are ``(..., features)``.
     """
     mean, spread = jnp.split(mlp(actor, x, jax.nn.relu), 2, -1)
     low, high = LOG_STD_RANGE
@@ -129,8 +134,9 @@ def values(
 def target(
     networks: Networks, critics: Any, batch: Experience, noise: jax.Array, gamma: float
 ) -> jax.Array:
-    """Return the targets of the critics (Haarnoja et al. 2019, eqs. 2 and 3),
-    from the smaller target critic.
+    """Return the targets of the critics (Haarnoja et al. 2019, eqs. 2 and 3).
+
+    They use the smaller value of the two target critics.
     """
     action, log_prob = distribution(networks.actor, batch.next_x).sample_with_log_prob(noise)
     next_value = jnp.minimum(*values(critics, batch.next_x, action))
@@ -180,8 +186,9 @@ class SoftActorCritic(Algorithm):
         return LearnerState(networks, critics, self.optimiser().init(networks), jnp.int32(0))
 
     def optimiser(self) -> optax.GradientTransformation:
-        """Return Adam. It scales each weight's step by that weight's gradients,
-        so one serves all three losses.
+        """Return Adam, which serves all three losses.
+
+        One optimiser is enough, because Adam scales each weight's step by that weight's gradients.
         """
         return optax.adam(self.config.learning_rate)
 
@@ -241,8 +248,9 @@ class SoftActorCritic(Algorithm):
 
 
 class SAC(ReplayAgent):
-    """The agent ``sac``, for continuous actions;
-    in multi-agent tasks all agents share the weights.
+    """The agent ``sac``, for continuous actions.
+
+    In multi-agent tasks all agents share the weights.
     """
 
     name = "sac"

@@ -22,6 +22,7 @@ from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics import keys
 
 COLOURS = ("red", "green", "blue", "yellow", "purple", "orange", "cyan", "grey")

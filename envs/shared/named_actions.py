@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.foundation.unknown_names import unknown
 
 
 class NamedActions:

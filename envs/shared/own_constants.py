@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from rlbench_suite.contexts.context import REWARD, Constant
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 
 from .alternating_bands import alternating_bands
 

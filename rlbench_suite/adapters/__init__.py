@@ -1,3 +1,4 @@
-"""One contract, every API: single, batched, text,
-PettingZoo and multi-objective environments, fused rollouts.
+"""Derive every API from one contract.
+
+There are single, batched, text, PettingZoo and multi-objective environments, and fused rollouts.
 """

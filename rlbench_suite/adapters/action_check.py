@@ -14,8 +14,9 @@ MAX_LOOPED = 8
 
 
 class ActionCheck:
-    """A check that refuses actions outside the space with a sentence,
-    and returns the array the program expects.
+    """A check of actions, which returns the array that the program expects.
+
+    It refuses actions outside the space with a sentence.
     """
 
     def __init__(self, space: spaces.Space[Any], batch: int | None = None) -> None:

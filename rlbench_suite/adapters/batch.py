@@ -1,5 +1,6 @@
-"""Many episodes at once as a ``gymnasium.vector.VectorEnv``:
-jit and vmap, both autoreset modes from the same code.
+"""Run many episodes at once as a ``gymnasium.vector.VectorEnv``.
+
+It is made of jit and vmap; both autoreset modes come from the same code.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from rlbench_suite.adapters.maskable import batched_action_space, shown_action_s
 from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space, with_resets
 from rlbench_suite.adapters.task_env import RENDER_MODES, TaskEnv
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.component import Signals
 from rlbench_suite.core.contract import check_spaces
 from rlbench_suite.core.episode import (
@@ -42,6 +42,7 @@ from rlbench_suite.core.episode import (
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.bit_exact import exact_vmap
 from rlbench_suite.numerics.process import CACHED_TASKS, precision, refuse_after_fork
 from rlbench_suite.numerics.waiting import announce_first_call, compiling
@@ -152,8 +153,9 @@ class BatchState(NamedTuple):
 
 
 class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
-    """A batch of episodes; entry ``i`` has the seed ``seed + i``
-    and equals the single env of that seed at every step.
+    """A batch of episodes.
+
+    Entry ``i`` has the seed ``seed + i`` and equals the single env of that seed at every step.
 
     Rewards are ``(n,)``, or ``(n, k)`` for k objectives. ``reward_space`` is that of one entry, as
     in MO-Gymnasium: ``()`` or ``(k,)``. It has zero in it if some steps only reset;
@@ -207,7 +209,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.single_reward_space = shown_reward_space(task, self.weights)
         self.reward_space = with_resets(self.single_reward_space, mode)
         self._limit = np.int32(limit)
-        self._draw = ContextSource.parse(split, task)
+        self._context_source = ContextSource.parse(split, task)
         self._check_actions = ActionCheck(task.action_space, num_envs)
         self._episodes: Episode | None = None
         self._last: Step
@@ -228,8 +230,10 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes: with a seed, the first episode of each entry's seed;
-        without, the next episode of each entry.
+        """Begin episodes.
+
+        With a seed, they are the first episodes of each entry's seed; without one, the next episode
+        of each entry.
 
         Args:
             seed: seed of the first entry (entry ``i`` has ``seed + i``), or a list with one seed
@@ -257,7 +261,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
                         raise gymnasium.error.ResetNeeded(
                             "The first reset begins every episode; leave reset_mask out."
                         )
-                    beginning = self._programs.begin(self._seeds(seed), self._draw)
+                    beginning = self._programs.begin(self._seeds(seed), self._context_source)
                 else:
                     episodes = self._episodes
                     if seed is not None:
@@ -266,10 +270,12 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
                             index=np.where(reset_mask, np.int32(-1), episodes.index),
                         )
                     beginning = self._programs.reset_where(
-                        reset_mask, episodes, self._last, self._draw
+                        reset_mask, episodes, self._last, self._context_source
                     )
                 self._episodes, self._last, self._over = beginning
-            return self._out(self._last.observation), self._infos(self._last.info, reset_mask)
+            return self._to_backend(self._last.observation), self._infos(
+                self._last.info, reset_mask
+            )
 
     def _reset_mask(self, options: dict[str, Any] | None) -> np.ndarray:
         """Return the mask of the entries whose episodes are to begin."""
@@ -331,7 +337,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
                 latest = step
                 if not disabled and (self._always_resets or np.asarray(to_reset).any()):
                     episodes, latest, over = self._programs.reset_where(
-                        to_reset, episodes, step, self._draw
+                        to_reset, episodes, step, self._context_source
                     )
                 self._episodes = episodes
                 self._last = latest
@@ -349,14 +355,14 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
             infos = self._infos(info)
             if same_step:
                 infos |= self._final(step, ended)
-            rewards = self._out(reward)
+            rewards = self._to_backend(reward)
             if self.reward_space.shape and self.backend == "numpy":
                 rewards = rewards.view(VectorReward)
             return (
-                self._out(latest.observation),
+                self._to_backend(latest.observation),
                 rewards,
-                self._out(outcome.terminated),
-                self._out(outcome.truncated),
+                self._to_backend(outcome.terminated),
+                self._to_backend(outcome.truncated),
                 infos,
             )
 
@@ -371,8 +377,9 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     @property
     def state(self) -> BatchState:
-        """All running episodes as a value: save it, restore it,
-        branch from it, as the single env's ``state``.
+        """All running episodes as a value, like the state of a single env.
+
+        Save it, restore it, or branch from it.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -410,8 +417,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self._episodes
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return a picture (``rgb_array``) or a description (``ansi``)
-        of each episode's current state.
+        """Return a picture (``rgb_array``) or a description (``ansi``) of each episode.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -450,15 +456,16 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
             raise AttributeError(f"{self.card.id} has no action mask: every action is legal.")
         return np.array(self._last.info["action_mask"])
 
-    def _out(self, tree: Any) -> Any:
+    def _to_backend(self, tree: Any) -> Any:
         return jax.tree.map(np.array, tree) if self.backend == "numpy" else tree
 
     def _infos(self, info: dict[str, Any], entries: np.ndarray | None = None) -> dict[str, Any]:
-        """Return Gymnasium's infos, each with a mask
-        of the entries it describes: all, or ``entries``.
+        """Return Gymnasium's infos, each with a mask of the entries it describes.
+
+        Those are all entries, or ``entries``.
         """
         infos = {}
-        for name, value in self._out(info).items():
+        for name, value in self._to_backend(info).items():
             infos[name] = (
                 value.view(np.int8) if name == "action_mask" and self.backend == "numpy" else value
             )
@@ -466,8 +473,9 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return infos
 
     def _final(self, step: Step, done: Any) -> dict[str, Any]:
-        """Return the last observation and info of episodes that just ended,
-        as Gymnasium's SAME_STEP shows them.
+        """Return the last observation and info of episodes that just ended.
+
+        Their form is that of Gymnasium's SAME_STEP.
         """
         if self.backend == "jax":
             return {
@@ -480,7 +488,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
         if not done.any():
             return {}
         final_obs = np.full(self.num_envs, None, dtype=object)
-        observations = self._out(step.observation)
+        observations = self._to_backend(step.observation)
         for i in np.flatnonzero(done):
             final_obs[i] = jax.tree.map(lambda leaf, i=i: leaf[i], observations)
         final_info: dict[str, Any] = {}

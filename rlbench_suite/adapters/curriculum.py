@@ -1,5 +1,6 @@
-"""A curriculum over the tiers of a task:
-the next one begins when enough episodes of this one are solved.
+"""Play a task's tiers as a curriculum.
+
+The next tier begins when enough episodes of the present one are solved.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.foundation.unknown_names import unknown
 
 ORDER = ("easy", "medium", "hard")
 

@@ -1,5 +1,6 @@
-"""The entry points of every id for Gymnasium:
-:func:`make` for one episode at a time, :func:`make_vec` for many.
+"""Give Gymnasium the entry points of every id.
+
+:func:`make` runs one episode at a time, :func:`make_vec` many.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.host import HostEnv, HostPixelEnv, HostTextEnv, HostVectorEnv
 from rlbench_suite.adapters.task_env import PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.contexts.unknown_names import UnknownKeyword, unexpected, unknown
 from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.foundation.unknown_names import UnknownKeyword, unexpected, unknown
 
 VIEWS: dict[str, type[TaskEnv]] = {"structured": TaskEnv, "text": TextEnv, "pixels": PixelEnv}
 HOST_VIEWS: dict[str, type[TaskEnv]] = {
@@ -68,8 +69,9 @@ make.metadata = TaskEnv.metadata  # type: ignore[attr-defined]  # by which gymna
 def make_vec(
     task_id: str, num_envs: int = 1, **keywords: Any
 ) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """Make a vector environment of an id: :class:`TaskVectorEnv`,
-    or its counterpart for host simulators.
+    """Make a vector environment of an id.
+
+    It is a :class:`TaskVectorEnv`, or its counterpart for host simulators.
 
     ``keywords`` are those of that class, and the settings of the card as ``gymnasium.make`` takes
     them.

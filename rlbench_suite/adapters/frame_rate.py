@@ -1,5 +1,6 @@
-"""The pace at which pictures of a task are shown:
-its own time where a screen can follow, slow motion where not.
+"""Compute the pace at which pictures of a task are shown.
+
+It is the task's own time where a screen can follow, and slow motion elsewhere.
 """
 
 from __future__ import annotations

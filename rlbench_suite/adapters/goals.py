@@ -18,22 +18,25 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.numerics.process import CACHED_TASKS, on_the_cpu, precision, refuse_after_fork
 
 Compute = Callable[[Any, Any, Any], Any]
-"""Function of achieved goals ``(..., g)``,
-desired goals ``(..., g)`` and infos, which have no influence.
+"""Function of achieved goals ``(..., g)``, desired goals ``(..., g)`` and infos.
+
+The infos have no influence.
 """
 
 
 class WithGoals:
-    """The methods of a ``GoalEnv``; an environment
-    without goals does not have them (``hasattr`` says so).
+    """The methods of a ``GoalEnv``.
+
+    An environment without goals does not have them, as ``hasattr`` says.
     """
 
     task: Any
 
     @property
     def compute_reward(self) -> Compute:
-        """Function ``(achieved_goal, desired_goal, info)``
-        that returns the rewards of steps that end there.
+        """Function that returns the rewards of steps that end at achieved goals.
+
+        Its arguments are ``(achieved_goal, desired_goal, info)``.
 
         Goals are ``(g,)``, which gives a float, or ``(..., g)``, which gives an array ``(...)``.
 
@@ -47,8 +50,9 @@ class WithGoals:
 
     @property
     def compute_terminated(self) -> Compute:
-        """Function ``(achieved_goal, desired_goal, info)``
-        that returns whether the task is over there.
+        """Function that returns whether the task is over at achieved goals.
+
+        Its arguments are ``(achieved_goal, desired_goal, info)``.
 
         Raises:
             AttributeError: the task has no goals.
@@ -87,8 +91,9 @@ def has_goals(task: Any) -> bool:
 
 
 def goal_rewards(task: Task[Any, Any], achieved: Any, desired: Any) -> Any:
-    """Return the rewards of steps that end at achieved goals ``(..., g)``
-    when goals ``(..., g)`` are desired.
+    """Return the rewards of steps that end at achieved goals ``(..., g)``.
+
+    The desired goals are ``(..., g)`` too.
 
     Raises:
         ValueError: the shapes of the goals are not those of the task, or do not fit each other.
@@ -97,8 +102,9 @@ def goal_rewards(task: Task[Any, Any], achieved: Any, desired: Any) -> Any:
 
 
 def goal_ends(task: Task[Any, Any], achieved: Any, desired: Any) -> Any:
-    """Return whether the task is over at achieved goals ``(..., g)``
-    when goals ``(..., g)`` are desired.
+    """Return whether the task is over at achieved goals ``(..., g)``.
+
+    The desired goals are ``(..., g)`` too.
 
     Raises:
         ValueError: the shapes of the goals are not those of the task, or do not fit each other.

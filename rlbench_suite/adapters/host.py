@@ -1,5 +1,6 @@
-"""Simulators of the host with the interfaces of every id:
-single, as text or pixels, batched, played and replayed.
+"""Give simulators of the host the interfaces of every id.
+
+They are single, shown as text or pixels, batched, played and replayed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rlbench_suite.adapters.record import Record
 from rlbench_suite.adapters.reward_space import with_resets
 from rlbench_suite.adapters.task_env import EnvState, PixelEnv, TaskEnv
 from rlbench_suite.adapters.text import TextEnv
-from rlbench_suite.core.contract import as_action, keep_memory
+from rlbench_suite.core.contract import check_action, check_memory
 from rlbench_suite.core.episode import Episode, Role, draw_key, seed_key
 from rlbench_suite.core.host import HostTask
 from rlbench_suite.core.policy import Policy, View
@@ -60,7 +61,7 @@ class HostEnv(TaskEnv):
         with self._one_thread:
             first = self._turn(seed, options)
             observation, simulator_info = self.task.begin(
-                self._simulator, first, self._seed, self._index, self._draw
+                self._simulator, first, self._seed, self._index, self._context_source
             )
             self._total = 0.0
             self._last = observation, 0.0, False, self._info(simulator_info, terminated=False)
@@ -131,8 +132,9 @@ class HostEnv(TaskEnv):
 
     @property
     def state(self) -> EnvState:
-        """The whole episode as a value, with the simulator's random numbers:
-        see :attr:`TaskEnv.state`.
+        """The whole episode as a value, with the simulator's random numbers.
+
+        See :attr:`TaskEnv.state`.
         """
         return super().state._replace(
             random=self._simulator.unwrapped.np_random.bit_generator.state
@@ -147,8 +149,9 @@ class HostEnv(TaskEnv):
 
     @property
     def episode(self) -> Episode:
-        """The part of :attr:`state` without the simulator's random numbers:
-        see :attr:`TaskEnv.episode`.
+        """The part of :attr:`state` without the simulator's random numbers.
+
+        See :attr:`TaskEnv.episode`.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
@@ -249,8 +252,9 @@ def _make_env(task: Any, limit: int, *args: Any) -> gymnasium.Env[Any, Any]:
 
 
 Choose = Callable[[Any, Sequence[HostEnv], int], np.ndarray]
-"""Function from observations ``(n, ...)``,
-environments and the step number to actions ``(n, ...)`` of all episodes.
+"""Function that returns the actions ``(n, ...)`` of all episodes.
+
+Its arguments are observations ``(n, ...)``, environments and the step number.
 """
 
 
@@ -314,7 +318,7 @@ def player(task: HostTask[Any], policy: Any, seeds: Sequence[int] | np.ndarray) 
         def act_once(memory: Any, observation: Any, state: Any, params: Any, seed: Any) -> Any:
             key = draw_key(seed, jnp.int32(0), t, Role.POLICY)
             action, next_memory = policy.act(memory, View(observation, None, state, params), key)
-            return as_action(policy, action, space), keep_memory(policy, next_memory, memory)
+            return check_action(policy, action, space), check_memory(policy, next_memory, memory)
 
         return jax.vmap(act_once)(memory, observations, state, params, keys)
 

@@ -19,8 +19,9 @@ from rlbench_suite.core.task import Task
 
 
 class MaskableMultiDiscrete(spaces.MultiDiscrete):  # Gymnasium 1.2 takes no type in brackets here
-    """A ``MultiDiscrete`` space whose ``sample`` also takes a flat mask:
-    all parts one after another.
+    """A ``MultiDiscrete`` space whose ``sample`` also takes a flat mask.
+
+    The flat mask holds all parts one after another.
     """
 
     def sample(self, mask: Any = None, probability: Any = None) -> np.ndarray:
@@ -39,8 +40,9 @@ class MaskableMultiDiscrete(spaces.MultiDiscrete):  # Gymnasium 1.2 takes no typ
         return super().sample(self.mask_of_parts(mask), probability)
 
     def mask_of_parts(self, mask: Any) -> tuple[Any, ...]:
-        """Return a flat mask in Gymnasium's form:
-        nested tuples in the shape of the action, int8 masks inside.
+        """Return a flat mask in Gymnasium's form.
+
+        It is nested tuples in the shape of the action, with int8 masks inside.
 
         Raises:
             ValueError: the mask has another number of entries.
@@ -65,8 +67,9 @@ def _nest(masks: Iterator[np.ndarray], sizes: np.ndarray) -> Any:
 
 
 class MaskableBatch(spaces.Box):
-    """Actions of a batch of :class:`MaskableMultiDiscrete` spaces:
-    Gymnasium's integer ``Box``, sampled with masks.
+    """Actions of a batch of :class:`MaskableMultiDiscrete` spaces.
+
+    It is Gymnasium's integer ``Box``, sampled with masks.
 
     Args:
         single: the space of one environment.
@@ -129,8 +132,9 @@ def shown_action_space(task: Task[Any, Any]) -> spaces.Space[Any]:
 
 
 def batched_action_space(task: Task[Any, Any], count: int) -> spaces.Space[Any]:
-    """Return the space of the actions of a batch,
-    which takes one mask for each environment if the task has masks.
+    """Return the space of the actions of a batch.
+
+    It takes one mask for each environment if the task has masks.
     """
     batched = batch_space(shown_action_space(task), count)
     return maskable(batched) if has_masks(task) else batched

@@ -1,5 +1,6 @@
-"""A lock that refuses a second thread instead of letting it wait:
-an environment belongs to one thread at a time.
+"""Refuse a second thread in an environment instead of letting it wait.
+
+An environment belongs to one thread at a time.
 
 Two threads in one environment would read and write the same buffer, and some of their steps would
 be lost without a word. Waiting would hide this: the order of the steps would differ from run to

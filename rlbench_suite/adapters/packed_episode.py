@@ -1,8 +1,9 @@
-"""The fast form of a running episode:
-one buffer that compiled programs read and write, and readers of its bytes.
+"""Hold a running episode in its fast form.
+
+One buffer is read and written by compiled programs, and readers give the values of its bytes.
 
 :class:`~rlbench_suite.adapters.task_env.TaskEnv` plays it. What it computes, without the speed, is
-in ``single.py``.
+in ``plain_env.py``.
 """
 
 from __future__ import annotations
@@ -85,8 +86,9 @@ class Programs:
         return in_one_kernel(self.layout.pack_first)(exact_vmap(self._step, *arguments))
 
     def _unpack_twice(self, memory: jax.Array) -> tuple[Episode, jax.Array, jax.Array | None]:
-        """Unpack the arguments of a step, each twice: the episode,
-        the action, and the mask that was shown.
+        """Unpack the arguments of a step, each twice.
+
+        They are the episode, the action, and the mask that was shown.
         """
         episode, last = self.layout.unpack(memory)
         action = self.layout.value(memory, self.action)
@@ -99,8 +101,9 @@ class Programs:
         return advance(self.task, episode, action, NO_LIMIT, mask)
 
     def reader(self, buffer: np.ndarray) -> Callable[[], StepValues]:
-        """Return a function that reads the step in this buffer:
-        Python's own scalars, and copies of arrays.
+        """Return a function that reads the step in this buffer.
+
+        It returns Python's own scalars, and copies of arrays.
         """
 
         def copier(field: Field, dtype: Any = None) -> Callable[[], np.ndarray]:
@@ -140,8 +143,9 @@ def copy_each(copiers: dict[str, Callable[[], np.ndarray]]) -> dict[str, np.ndar
 
 
 def order(seed: np.ndarray, index: int, source: ContextSource) -> np.ndarray:
-    """Return the argument of :attr:`Programs.begin`,
-    uint32 ``(5,)``: seed, number of the episode, split, context.
+    """Return the argument of :attr:`Programs.begin`, uint32 ``(5,)``.
+
+    It holds the two words of the seed, the number of the episode, the split, and the context.
     """
     return np.array([*seed, index, *source], np.int64).astype(np.uint32)
 
@@ -241,8 +245,9 @@ class PackedEpisode:
         self._unpacked = None
 
     def action_mask(self) -> np.ndarray | None:
-        """Return a copy of the mask of the next action,
-        bool ``(n,)``; None if the task has no masks.
+        """Return a copy of the mask of the next action, bool ``(n,)``.
+
+        It is None if the task has no masks.
         """
         field = self._programs.fields[1].info.get("action_mask")
         return None if field is None else self._programs.layout.read(self._buffer, field).copy()

@@ -1,5 +1,6 @@
-"""A multi-agent task as a PettingZoo environment:
-one dict entry an agent, the same episode as the joint env.
+"""Show a multi-agent task as a PettingZoo environment.
+
+It has one dict entry an agent, and the same episode as the joint environment.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.frame_rate import frame_rate
 from rlbench_suite.adapters.maskable import MaskableMultiDiscrete
 from rlbench_suite.adapters.task_env import RENDER_MODES, EnvState, TaskEnv
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.episode import Episode, action_sizes
 from rlbench_suite.core.policy import Policy
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
+from rlbench_suite.foundation.unknown_names import unknown
 
 
 class TaskParallelEnv(ParallelEnv[str, Any, Any]):
-    """All agents act at once; agents are ``agent_0`` to ``agent_{n-1}``,
-    all alive until the episode is over.
+    """A PettingZoo environment in which all agents act at once.
+
+    The agents are ``agent_0`` to ``agent_{n-1}``, all alive until the episode is over.
 
     Observations, actions and rewards of agent ``i`` are row ``i`` of the task's. Where the task has
     action masks an observation is ``{"observation": ..., "action_mask": int8}``. Infos carry what
@@ -165,8 +167,9 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
 
     @property
     def np_random(self) -> np.random.Generator:
-        """Random numbers for wrappers, such as SuperSuit's ``frame_skip_v0``;
-        a reset with a seed seeds them.
+        """Random numbers for wrappers, such as SuperSuit's ``frame_skip_v0``.
+
+        A reset with a seed seeds them.
         """
         return self._joint.np_random
 
@@ -306,7 +309,8 @@ def make(
 
 
 def make_aec(task_id: str, **keywords: Any) -> AECEnv[str, Any, Any]:
-    """Make an environment for PettingZoo's ``"aec"`` registry,
-    in which the same agents take turns.
+    """Make an environment for PettingZoo's ``"aec"`` registry.
+
+    The same agents take turns in it.
     """
     return parallel_to_aec(make(task_id, **keywords))

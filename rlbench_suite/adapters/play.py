@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.adapters.task_env import TaskEnv
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
-from rlbench_suite.core.contract import as_action, keep_memory
+from rlbench_suite.core.contract import check_action, check_memory
 from rlbench_suite.core.episode import Episode, Role, draw_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task import Task
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.bit_exact import exact_vmap
 from rlbench_suite.numerics.process import CACHED_TASKS, on_the_cpu, precision
 
@@ -30,8 +30,9 @@ class EpisodeResults(NamedTuple):
     seeds: np.ndarray
     """Seed of each environment reset, ``(n,)``."""
     returns: np.ndarray
-    """Undiscounted sum of the rewards, float64 ``(n,)``,
-    or ``(n, n_objectives)`` where rewards are vectors.
+    """Undiscounted sum of the rewards, float64 ``(n,)``.
+
+    It is ``(n, n_objectives)`` where rewards are vectors.
     """
     lengths: np.ndarray
     """Steps, int ``(n,)``."""
@@ -117,8 +118,9 @@ def play(
 
 
 class _CompiledPlayer:
-    """The two functions of a player, compiled for one episode,
-    with the bits that they have in batches.
+    """The two functions of a player, compiled for one episode.
+
+    They give the same bits as in batches.
 
     Raises:
         ValueError: the task has no such player.
@@ -137,7 +139,7 @@ class _CompiledPlayer:
             view = View(observation, legal, episode.state, episode.params)
             key = draw_key(episode.seed, episode.index, episode.t, Role.POLICY)
             action, next_memory = policy.act(memory, view, key)
-            return as_action(policy, action, task.action_space), keep_memory(
+            return check_action(policy, action, task.action_space), check_memory(
                 policy, next_memory, memory
             )
 
@@ -146,14 +148,16 @@ class _CompiledPlayer:
         )
         """Function from an episode to the first memory."""
         self.act = jax.jit(partial(_as_in_a_batch, act))
-        """Function of memory, episode, observation and action mask (or None)
-        that returns action and next memory.
+        """Function that returns the action and the next memory.
+
+        Its arguments are memory, episode, observation and action mask (or None).
         """
 
 
 def _as_in_a_batch(function: Callable[..., Any], *args: Any) -> Any:
-    """Return the function of these arguments,
-    computed for two equal episodes: one alone rounds differently.
+    """Return the function of these arguments, computed for two equal episodes.
+
+    One episode alone rounds differently.
     """
     pair = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), args)
     return jax.tree.map(lambda leaf: leaf[0], exact_vmap(function, *pair))

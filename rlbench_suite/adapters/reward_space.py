@@ -14,8 +14,9 @@ from rlbench_suite.core.task import Task
 
 
 def shown_reward_space(task: Task[Any, Any], weights: Sequence[float] | None) -> spaces.Box:
-    """Return the space of rewards as Gymnasium gets them:
-    vectors for objectives without weights, else numbers.
+    """Return the space of rewards as Gymnasium gets them.
+
+    They are vectors for objectives without weights, else numbers.
     """
     space = task.reward_space
     if weights is not None:
@@ -26,8 +27,9 @@ def shown_reward_space(task: Task[Any, Any], weights: Sequence[float] | None) ->
 
 
 def with_resets(space: spaces.Box, mode: AutoresetMode) -> spaces.Box:
-    """Return the space with zero in it,
-    if the autoreset mode has steps that only reset and so earn zero.
+    """Return the space with zero in it, if the autoreset mode needs it.
+
+    A mode needs zero if it has steps that only reset, and so earn nothing.
     """
     if mode is not AutoresetMode.NEXT_STEP:
         return space
@@ -37,8 +39,9 @@ def with_resets(space: spaces.Box, mode: AutoresetMode) -> spaces.Box:
 
 
 class VectorReward(np.ndarray):
-    """A reward of several objectives, ``(k,)`` or ``(n, k)``:
-    an array whose errors name ``weights=``.
+    """A reward of several objectives, ``(k,)`` or ``(n, k)``.
+
+    It is an array whose errors name ``weights=``.
 
     Vector environments, wrappers and libraries that expect one number fail on it far from its
     cause. NumPy then says which keyword makes the reward one number. Results of computations are

@@ -13,7 +13,7 @@ import numpy as np
 from rlbench_suite.adapters import host
 from rlbench_suite.adapters.record import Record
 from rlbench_suite.core.agent import HostPolicy
-from rlbench_suite.core.contract import as_action, keep_memory
+from rlbench_suite.core.contract import check_action, check_memory
 from rlbench_suite.core.episode import (
     VECTORS,
     ContextSource,
@@ -115,8 +115,9 @@ def play(
     split: str | int = "test",
     limit: int | None = None,
 ) -> Record:
-    """Play one whole episode (the first) of each seed,
-    all side by side in a compiled program, on the CPU.
+    """Play one whole episode (the first) of each seed.
+
+    All episodes run side by side in a compiled program on the CPU.
 
     Equal to playing the single env of each seed by hand: same observations, same keys, same bits.
 
@@ -188,7 +189,7 @@ def _play(
         action, next_memory = policy.act(
             memory, view, draw_key(episode.seed, episode.index, episode.t, Role.POLICY)
         )
-        return as_action(policy, action, task.action_space), keep_memory(
+        return check_action(policy, action, task.action_space), check_memory(
             policy, next_memory, memory
         )
 
@@ -225,8 +226,9 @@ def _play(
 
 
 class _Recorded(NamedTuple):
-    """A policy that repeats given actions;
-    its memory is the step and the actions of the episode.
+    """A policy that repeats given actions.
+
+    Its memory is the step and the actions of the episode.
     """
 
     def initial(self, params: Any) -> Any:
@@ -240,8 +242,9 @@ class _Recorded(NamedTuple):
 def replay(
     task: Task[Any, Any], actions: np.ndarray, seeds: range, *, split: str | int = "test"
 ) -> Record:
-    """Play the first episode of each seed by the actions of a :class:`Record`;
-    return that record again, to the bit.
+    """Play the first episode of each seed by the actions of a :class:`Record`.
+
+    Return that record again, to the bit.
 
     Args:
         task: the task.

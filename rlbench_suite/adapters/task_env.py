@@ -20,7 +20,6 @@ from rlbench_suite.adapters.maskable import shown_action_space
 from rlbench_suite.adapters.one_thread import OneThread
 from rlbench_suite.adapters.packed_episode import PackedEpisode, StepValues
 from rlbench_suite.adapters.reward_space import VectorReward, shown_reward_space
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.component import Signals
 from rlbench_suite.core.contract import check_spaces
 from rlbench_suite.core.episode import (
@@ -35,6 +34,7 @@ from rlbench_suite.core.episode import (
 from rlbench_suite.core.policy import Policy, reference_player
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.process import refuse_after_fork
 from rlbench_suite.numerics.waiting import compiling
 
@@ -42,16 +42,19 @@ RENDER_MODES = ("rgb_array", "ansi")
 
 
 class EnvState(NamedTuple):
-    """Everything on which the rest of an episode depends:
-    what ``env.unwrapped.state`` reads and restores.
+    """Everything on which the rest of an episode depends.
+
+    ``env.unwrapped.state`` reads and restores it.
 
     It is a value of NumPy arrays and Python's own types, so it can be pickled and put into another
     environment of the same id.
     """
 
     episode: Episode
-    """Seed, number, steps, return and cost so far,
-    context (``params``) and the task's own ``state``.
+    """Part of the episode that the engine computes.
+
+    It has seed, number, steps, return and cost so far, context (``params``) and the task's own
+    ``state``.
     """
     over: bool
     """True if the episode has ended, so that only a reset may follow."""
@@ -102,7 +105,7 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
             self.reward_dim = len(self.card.objectives)
         self._keeps_reward = not self.task.reward_space.shape
         """True if rewards are shown as the task returns them."""
-        self._draw = ContextSource.parse(split, task)
+        self._context_source = ContextSource.parse(split, task)
         self._check_action = ActionCheck(task.action_space)
         self._seed: np.ndarray | None = None
         self._index = 0
@@ -124,8 +127,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
 
     @property
     def signals(self) -> Signals:
-        """Name, unit, scale, meaning and bounds of each quantity
-        that an ``observation`` or ``action`` holds.
+        """Meaning of each quantity that an ``observation`` or ``action`` holds.
+
+        Each has a name, a unit, a scale, a meaning and bounds.
         """
         return self.task.signals
 
@@ -148,12 +152,12 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
             if self._packed is None:
                 with compiling(self.card.id):
                     packed = PackedEpisode(self.task)
-                    packed.begin(self._seed, self._index, self._draw)
+                    packed.begin(self._seed, self._index, self._context_source)
                 self._packed = packed
             elif new_seed is None:
-                self._packed.begin_next(self._seed, self._index, self._draw)
+                self._packed.begin_next(self._seed, self._index, self._context_source)
             else:
-                self._packed.begin(self._seed, self._index, self._draw)
+                self._packed.begin(self._seed, self._index, self._context_source)
             observation, *_, info = self._show()
             return observation, info
 
@@ -162,8 +166,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         return deepcopy(self)
 
     def _turn(self, seed: int | None, options: dict[str, Any] | None) -> int | None:
-        """Go to the first episode of a new seed, which is returned,
-        or to the next episode of the last seed.
+        """Go to the first episode of a new seed, or to the next one of the last seed.
+
+        Return the new seed; None where the last one goes on.
         """
         if options:
             raise ValueError(f"{self.card.id} takes no reset options, got {options!r}.")
@@ -185,8 +190,10 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         return int(seed)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Step once. An action the mask forbids leaves the state as it is;
-        ``info["invalid_reason"]`` says why.
+        """Step once.
+
+        An action that the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says
+        why.
 
         Raises:
             ValueError, TypeError: the action is not in the action space.
@@ -234,8 +241,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         return observation, self._reward(reward), terminated, truncated, info
 
     def _reward(self, reward: Any) -> Any:
-        """Reduce a reward vector to one number: the mean over agents,
-        or the weighted sum if there are weights.
+        """Reduce a reward vector to one number.
+
+        It is the mean over agents, or the weighted sum if there are weights.
         """
         if self.weights is not None:
             return float(weighted_sum(reward, self.weights, self.task.dtype))
@@ -295,8 +303,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
 
     @property
     def episode(self) -> Episode:
-        """The part of :attr:`state` that the engine computes,
-        with ``params`` and the task's own ``state``.
+        """The part of :attr:`state` that the engine computes.
+
+        It has ``params`` and the task's own ``state``.
 
         An assigned episode is one that goes on. So a position can be made by hand, with
         ``_replace``.
@@ -319,8 +328,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         self._packed.restore(episode)
 
     def _go_to(self, episode: Episode) -> None:
-        """Set what is counted outside the compiled programs:
-        seed, number and steps, those of time limits too.
+        """Set what is counted outside the compiled programs.
+
+        That is seed, number and steps; time limits count the steps too.
         """
         self._seed = np.asarray(episode.seed, np.uint32)
         self._index = int(episode.index)
@@ -353,8 +363,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         return mask
 
     def pareto_front(self, gamma: float) -> list[np.ndarray]:
-        """Return the exact front of discounted returns,
-        in the format of MO-Gymnasium's environments.
+        """Return the exact front of discounted returns.
+
+        Its format is that of MO-Gymnasium's environments.
 
         Raises:
             AttributeError: the task's front is not known.
@@ -370,8 +381,9 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
 
 
 def resetting_time_limits() -> list[TimeLimit]:
-    """Return the ``TimeLimit`` wrappers whose resets have called the reset
-    of the environment that calls this.
+    """Return the ``TimeLimit`` wrappers that reset at this moment.
+
+    Their resets have called the reset of the environment that calls this function.
 
     An environment does not know its wrappers, and Gymnasium's ``make`` adds this one behind our
     back. Its count of steps is part of what a state restores, and its limit is an end after which

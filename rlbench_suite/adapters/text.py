@@ -24,8 +24,9 @@ The second pair is that of models whose server reads no tool calls.
 
 
 class PrintableText(spaces.Text):
-    """A ``Text`` space over printable ASCII;
-    its samples are short, and the empty string is in it.
+    """A ``Text`` space over printable ASCII.
+
+    Its samples are short, and the empty string is in it.
     """
 
     def __init__(self, max_length: int) -> None:
@@ -57,8 +58,9 @@ SCALE = "0: the better of random play and doing nothing; 1: the reference player
 
 
 def why_over(info: dict[str, Any]) -> str:
-    """Return the line that says why an episode is over,
-    its score where known, and whether it cost too much.
+    """Return the line that says why an episode is over.
+
+    It gives the score where that is known, and says whether the episode cost too much.
     """
     score = f" Score: {info['score']:.2f} ({SCALE})." if "score" in info else ""
     cost = (

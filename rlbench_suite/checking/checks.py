@@ -1,5 +1,6 @@
-"""Checks of the whole contract of a :class:`Task`,
-as Gymnasium's ``check_env`` checks an environment.
+"""Check the whole contract of a :class:`Task`.
+
+Gymnasium's ``check_env`` checks an environment in the same way.
 
 A third party's task need not be registered, an instance is enough. All checks share one environment
 with its compiled programs and two recorded plays. Every fault is reported, not the first one only.
@@ -26,7 +27,7 @@ from rlbench_suite.adapters import batch, packed_episode
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS, MAX_OBSERVATION_CHARACTERS, TextEnv
 from rlbench_suite.checking.trial import SEEDS, STEPS, Bench, Moment, Play, random_action
-from rlbench_suite.core.contract import ContractError, as_action, keep_memory
+from rlbench_suite.core.contract import ContractError, check_action, check_memory
 from rlbench_suite.core.episode import (
     NO_LIMIT,
     ContextSource,
@@ -35,7 +36,7 @@ from rlbench_suite.core.episode import (
     scalar_return,
     seed_key,
 )
-from rlbench_suite.core.policy import View, as_declared, player_for
+from rlbench_suite.core.policy import View, player_for, restrict_view
 from rlbench_suite.core.task import Described
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.numerics.process import precision, refuse_after_fork
@@ -94,7 +95,9 @@ def _first_action(task: Described, player: Any, view: View) -> Any:
     """Return the first action and the next memory of a player; traced."""
     memory = player.initial(view.params)
     action, next_memory = player.act(memory, view, jax.random.key(0))
-    return as_action(player, action, task.action_space), keep_memory(player, next_memory, memory)
+    return check_action(player, action, task.action_space), check_memory(
+        player, next_memory, memory
+    )
 
 
 # -- the checks: each yields a sentence for every fault that it finds ------------------------------
@@ -109,7 +112,7 @@ def check_shapes(bench: Bench) -> Iterator[str]:
     task = bench.task
     _, info = env.reset(seed=0)
     for entry_point in filter(None, (task.card.reference, *task.card.yardsticks.values())):
-        player = as_declared(player_for(task, entry_point))
+        player = restrict_view(player_for(task, entry_point))
         observation, _ = env.reset(seed=0)
         mask = info.get("action_mask")
         if mask is not None:
@@ -171,8 +174,9 @@ def _faults(bench: Bench, moment: Moment) -> Iterator[str]:
 
 
 def check_repeats(bench: Bench) -> Iterator[str]:
-    """Play the same actions again in another environment:
-    equal seeds, equal bits, over several episodes.
+    """Play the same actions again in another environment.
+
+    Equal seeds must give equal bits, over several episodes.
     """
     env = bench.make()
     env.reset(seed=3)  # what came before must not matter
@@ -224,8 +228,9 @@ def check_batch(bench: Bench) -> Iterator[str]:
 
 
 def _unequal_steps(task: Any, moments: list[Moment], step: Step) -> Iterator[tuple[int, str]]:
-    """Yield entries of a batch whose step differs
-    from the single environment's, and the difference.
+    """Yield entries of a batch whose step differs from the single environment's.
+
+    Each comes with the difference.
     """
     step = jax.tree.map(np.asarray, step)
     reward = scalar_return(task, step.reward) if task.card.agents > 1 else step.reward
@@ -244,8 +249,9 @@ def _unequal_steps(task: Any, moments: list[Moment], step: Step) -> Iterator[tup
 
 
 def _unequal_beginnings(beginnings: list[Any], last: Step) -> Iterator[tuple[int, str]]:
-    """Yield entries of a batch whose first observation differs
-    from the single environment's, and the difference.
+    """Yield entries of a batch whose first observation differs.
+
+    The single environment's observation is compared; each entry comes with the difference.
     """
     last = jax.tree.map(np.asarray, last)
     for entry, beginning in enumerate(beginnings):
@@ -271,8 +277,9 @@ def _unequal_entries(name: str, single: Any, batched: Any, entry: int) -> Iterat
 
 
 def check_masks(bench: Bench) -> Iterator[str]:
-    """Check that info and method give one mask, some action is legal,
-    and a forbidden one leaves the state alone.
+    """Check the masks of actions.
+
+    Info and method give one mask, some action is legal, and a forbidden one leaves the state alone.
     """
     env = bench.env
     space = bench.task.action_space

@@ -1,5 +1,6 @@
-"""A task on trial: its environment and two recorded plays,
-which all checks share (``checks.py``).
+"""Put a task on trial for the checks of ``checks.py``.
+
+All checks share its environment and two recorded plays.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from rlbench_suite.core.host import HostTask
 SEEDS = (7, 2**40)
 STEPS = 160
 RESET_AFTER = 48
-"""Steps after which the first play resets an episode that has not ended, so that it holds several
-episodes. The other play goes on, because some faults come late.
+"""Steps after which the first play resets an episode that has not ended.
+
+It so holds several episodes. The other play goes on, because some faults come late.
 """
 
 
 class Moment(NamedTuple):
-    """One step of a play; ``restart`` has the first observation
-    and info of the next episode if this one is over.
+    """One step of a play.
+
+    ``restart`` has the first observation and info of the next episode if this one is over.
     """
 
     action: Any
@@ -80,8 +83,9 @@ class Bench:
         return [self.play(self.env, seed) for seed in SEEDS]
 
     def play(self, env: TaskEnv, seed: int, actions: list[Any] | None = None) -> Play:
-        """Play several episodes by the given actions,
-        or by random legal ones, half of them at the bounds of a Box.
+        """Play several episodes by the given actions, or by random legal ones.
+
+        Half of the random actions are at the bounds of a Box.
         """
         rng = np.random.default_rng(seed)
         first = observation, info = env.reset(seed=seed)

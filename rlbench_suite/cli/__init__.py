@@ -20,7 +20,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 from typer.models import Default
 
-from rlbench_suite.contexts.atomic_files import DISK, CannotWrite
+from rlbench_suite.foundation.atomic_files import DISK, CannotWrite
 
 CACHE_BYTES = 2**30
 """Approximate size limit of the cache of compiled programs."""

@@ -18,11 +18,11 @@ from rich.markup import escape
 
 from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax
 from rlbench_suite.cli.task_commands import dev, puzzles, record, serve, video
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
 from rlbench_suite.core.component import action_in_words, component_tables
 from rlbench_suite.core.task_card import load
 from rlbench_suite.evaluation.report.whole_table import Table
+from rlbench_suite.foundation.unknown_names import unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.core.component import KeyFigure, Row, Signal

@@ -1,1 +1,1 @@
-"""Texts that a user writes and the suite reads: contexts, records, documents, numbers, names."""
+"""Texts that a user writes and the suite reads: contexts, records, documents and numbers."""

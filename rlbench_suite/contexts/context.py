@@ -1,5 +1,6 @@
-"""Contexts of one's own: constants of a data sheet,
-from a mapping or a file, in place of those that a task ships with.
+"""Put a user's constants in place of those that a task ships with.
+
+They come from a mapping or from a file, such as a data sheet.
 
 A task names its constants (:meth:`~rlbench_suite.core.task.Described.constants`). A context gives
 some of them other values: a number is fixed, a range ``[low, high]`` is drawn anew for each
@@ -36,8 +37,6 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from rlbench_suite.contexts.atomic_files import replacing
-from rlbench_suite.contexts.cache_folder import cache_folder
 from rlbench_suite.contexts.document import Document, read_document
 from rlbench_suite.contexts.numerals import read_real
 from rlbench_suite.contexts.plain_yaml import fault, read_plain_yaml, read_small_file
@@ -48,7 +47,9 @@ from rlbench_suite.contexts.time_series import (
     refuse_other_steps,
     sha256_of,
 )
-from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, unknown
+from rlbench_suite.foundation.atomic_files import replacing
+from rlbench_suite.foundation.cache_folder import cache_folder
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE, unknown
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]{0,47}")
@@ -79,8 +80,9 @@ class Constant(NamedTuple):
     minimum: float | None = None
     """Lowest value that makes sense; None if any value above zero does"""
     bands: int = 0
-    """Number of bands of its range that lie in turn in train and test;
-    0 if both splits sample from the whole range
+    """Number of bands of its range that lie in turn in train and test.
+
+    It is 0 if both splits sample from the whole range.
     """
 
 
@@ -93,16 +95,18 @@ class _Settable(NamedTuple):
 
 
 REWARD = "reward."
-"""Prefix of the names of constants that are weights of a reward's terms;
-a file has them below ``reward``.
+"""Prefix of the names of constants that are weights of a reward's terms.
+
+A file has them below ``reward``.
 """
-LARGEST_WEIGHT = 1e6
+MAX_WEIGHT = 1e6
 """Largest weight of a term; products of much larger ones leave float32."""
 
 
 def weights(**terms: tuple[float, str]) -> tuple[Constant, ...]:
-    """Return weights of a reward's terms as constants,
-    from the shipped weight and the meaning of each term.
+    """Return weights of a reward's terms as constants.
+
+    They are made from the shipped weight and the meaning of each term.
     """
     return tuple(
         Constant(
@@ -111,7 +115,7 @@ def weights(**terms: tuple[float, str]) -> tuple[Constant, ...]:
             weight,
             weight,
             meaning,
-            LARGEST_WEIGHT,
+            MAX_WEIGHT,
             may_vary=False,
             minimum=0.0,
         )
@@ -361,7 +365,7 @@ def _from_label(label: str, settable: _Settable) -> Context:
         return _from_mapping(earlier.mapping(), settable, name=earlier.name, file=earlier.file)
     if not _LABEL.fullmatch(label) or not _cached_file(label).is_file():
         raise ValueError(
-            f"{label[:LONGEST_GIVEN]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by "
+            f"{label[:MAX_QUOTE]!r} is neither a file ({', '.join(SUFFIXES)}) nor known by "
             "this name"
         )
     cached = read_plain_yaml(read_small_file(_cached_file(label), "a context"))
@@ -407,7 +411,7 @@ def _flat(mapping: Mapping[Any, Any], constants: Mapping[str, Constant]) -> dict
         terms = flat.pop(key)
         if not isinstance(terms, Mapping):
             raise ValueError(
-                f"{key} is a mapping of terms to weights, got {str(terms)[:LONGEST_GIVEN]!r}"
+                f"{key} is a mapping of terms to weights, got {str(terms)[:MAX_QUOTE]!r}"
             )
         flat |= {f"{REWARD}{name}": weight for name, weight in terms.items()}
     return flat
@@ -432,19 +436,19 @@ def _number(constant: Constant, value: Any) -> float:
     """Return a number, which may be written with the constant's unit."""
     unit = constant.unit
     if isinstance(value, str):
-        match = _QUANTITY.fullmatch(value[:LONGEST_GIVEN])
+        match = _QUANTITY.fullmatch(value[:MAX_QUOTE])
         try:
             number = read_real(match[1] if match else value)
         except ValueError:
             raise ValueError(
-                f"{constant.name}: expected a number, got {value[:LONGEST_GIVEN]!r}"
+                f"{constant.name}: expected a number, got {value[:MAX_QUOTE]!r}"
             ) from None
         if match and match[2] and match[2] != unit:
             raise ValueError(f"{constant.name} is in {unit or 'no unit'}, got {match[2]!r}")
     elif isinstance(value, int | float) and not isinstance(value, bool):
         number = math.inf * (1 if value > 0 else -1) if abs(value) >= 1e300 else float(value)
     else:
-        raise ValueError(f"{constant.name}: expected a number, got {str(value)[:LONGEST_GIVEN]!r}")
+        raise ValueError(f"{constant.name}: expected a number, got {str(value)[:MAX_QUOTE]!r}")
     above = number > 0 if constant.minimum is None else number >= constant.minimum
     if not (above and number <= constant.maximum) or math.isinf(number):
         lower = "above 0" if constant.minimum is None else f"at least {constant.minimum:g}"

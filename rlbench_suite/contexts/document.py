@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from rlbench_suite.contexts.plain_yaml import fault
 from rlbench_suite.contexts.time_series import Record, sha256_of
-from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE
 
-LARGEST = 2**24
+MAX_BYTES = 2**24
 """Largest size of a file in bytes."""
 
 
@@ -31,8 +31,9 @@ class Document(NamedTuple):
     name: str
     meaning: str
     check: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-    """Function that returns the document with its defaults,
-    or raises a ValueError: a part of a sentence.
+    """Function that returns the document with its defaults.
+
+    It raises a ValueError whose text is a part of a sentence.
     """
 
 
@@ -49,18 +50,18 @@ def read_document(source: Any, document: Document, folder: Path) -> Record:
     """
     if not isinstance(source, Mapping | str | Path):
         raise ValueError(
-            f"{document.name} is a JSON file or a mapping, got {str(source)[:LONGEST_GIVEN]!r}"
+            f"{document.name} is a JSON file or a mapping, got {str(source)[:MAX_QUOTE]!r}"
         )
     where = (
         document.name
         if isinstance(source, Mapping)
-        else f"{document.name} {str(source)[:LONGEST_GIVEN]!r}"
+        else f"{document.name} {str(source)[:MAX_QUOTE]!r}"
     )
     try:
         checked = document.check(source if isinstance(source, Mapping) else _read(folder / source))
         data = json.dumps(checked, sort_keys=True, allow_nan=False, separators=(",", ":")).encode()
-        if len(data) > LARGEST:
-            raise ValueError(f"it is larger than {LARGEST:,} bytes")
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{where}: {fault(error)}") from None
     return Record(document.name, (), sha256_of(data), data)
@@ -73,11 +74,11 @@ def _read(path: Path) -> Mapping[str, Any]:
         if not path.is_file():
             raise ValueError("there is no such file")
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ValueError(error.strerror or str(error)) from None
-    if len(data) > LARGEST:
-        raise ValueError(f"it is larger than {LARGEST:,} bytes")
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
     read = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_refuse)
     if not isinstance(read, dict):
         raise ValueError("it is not a JSON object")
@@ -89,8 +90,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(read) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(
-            f"it has {next(name for name in names if names.count(name) > 1)[:LONGEST_GIVEN]!r} "
-            "twice"
+            f"it has {next(name for name in names if names.count(name) > 1)[:MAX_QUOTE]!r} twice"
         )
     return read
 

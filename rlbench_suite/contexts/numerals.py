@@ -24,8 +24,9 @@ def read_integer(text: str) -> int:
 
 
 def read_real(text: str) -> float:
-    """Read a number from a text in decimal notation with ASCII digits,
-    such as ``-0.25`` or ``2.5e-3``.
+    """Read a number from a text in decimal notation.
+
+    Its digits are ASCII, as in ``-0.25`` or ``2.5e-3``.
 
     Raises:
         ValueError: anything else, or a number too large for ``float``.

@@ -13,9 +13,10 @@ from typing import Any
 
 import yaml
 
-LARGEST = 2**16
+MAX_BYTES = 2**16
 """Largest size of a file in bytes."""
-_DEEPEST = 8
+_MAX_DEPTH = 8
+"""Largest number of levels of nested mappings and lists."""
 
 
 def read_small_file(path: Path, what: str) -> bytes:
@@ -27,19 +28,19 @@ def read_small_file(path: Path, what: str) -> bytes:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is larger than :data:`LARGEST`.
+        ValueError: it is larger than :data:`MAX_BYTES`.
     """
     try:
         if not path.is_file():
             raise FileNotFoundError(2, "there is no such file")
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise OSError(
             f"Cannot read the {what.partition(' ')[2]} {path}: {error.strerror}."
         ) from None
-    if len(data) > LARGEST:
-        raise ValueError(f"{path} is not {what}: it is larger than {LARGEST:,} bytes.")
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"{path} is not {what}: it is larger than {MAX_BYTES:,} bytes.")
     return data
 
 
@@ -61,8 +62,8 @@ def read_plain_yaml(data: bytes) -> Any:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
             event, yaml.CollectionEndEvent
         )
-        if depth > _DEEPEST:
-            raise ValueError(f"it is nested more than {_DEEPEST} levels deep in line {line}")
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep in line {line}")
     try:
         return _UniqueKeys(text).get_single_data()
     except OverflowError:  # numbers to the base 60 have no end

@@ -1,5 +1,6 @@
-"""Records of one's own: conditions over time, such as weather,
-prices or demand, as columns of a CSV or Parquet file.
+"""Read a user's records: conditions over time, such as weather or prices.
+
+They are columns of a CSV or Parquet file.
 
 A task names the series that it takes (:meth:`~rlbench_suite.core.task.Described.series`). A context
 gives a record by the name of the series, as the path of a file or, in Python, as a mapping of
@@ -25,23 +26,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".csv", ".parquet")
-LARGEST = 2**25
+MAX_BYTES = 2**25
 """Largest size of a file in bytes."""
-LONGEST_HEADER = 2**16
+MAX_HEADER_BYTES = 2**16
 """Largest number of bytes of a CSV file's first row."""
-LONGEST_REASON = 200
+MAX_REASON_CHARACTERS = 200
 """Largest number of characters of a reader's message that an error repeats."""
-LONGEST = 200_000
+MAX_ROWS = 200_000
 """Largest number of rows of a file, and of steps of a record."""
-LARGEST_FRACTION = 1.5
-"""Largest value of a column in % that is taken for one of fractions,
-with some over 1 by errors of an instrument.
+MAX_FRACTION = 1.5
+"""Largest value of a column in % that is taken for a column of fractions.
+
+Some of these exceed 1, by errors of an instrument.
 """
 
 
@@ -94,8 +96,9 @@ class Series(NamedTuple):
     readers: Mapping[str, Callable[[Path, Mapping[str, Column]], Mapping[str, np.ndarray]]] = (
         MappingProxyType({})
     )
-    """Readers of other kinds of files, by suffix: each returns columns of the series,
-    or raises a ValueError with part of a sentence
+    """Readers of other kinds of files, by suffix.
+
+    Each returns columns of the series, or raises a ValueError with part of a sentence.
     """
 
     @property
@@ -114,8 +117,9 @@ class Record(NamedTuple):
     data: bytes
     """float64, little-endian, row by row; of a document JSON"""
     step: float | None = None
-    """Time between two rows, in the unit of the series;
-    None of a document, and of records that older versions kept
+    """Time between two rows, in the unit of the series.
+
+    It is None for a document, and for records that older versions kept.
     """
 
     def values(self) -> np.ndarray:
@@ -143,19 +147,17 @@ def read_record(source: Any, series: Series, folder: Path) -> Record:
     if not isinstance(source, Mapping | str | Path):
         raise ValueError(
             f"{series.name} is a file ({', '.join(series.suffixes)}), got "
-            f"{str(source)[:LONGEST_GIVEN]!r}"
+            f"{str(source)[:MAX_QUOTE]!r}"
         )
     where = (
-        series.name
-        if isinstance(source, Mapping)
-        else f"{series.name} {str(source)[:LONGEST_GIVEN]!r}"
+        series.name if isinstance(source, Mapping) else f"{series.name} {str(source)[:MAX_QUOTE]!r}"
     )
     try:
         if isinstance(source, Mapping):
             names, columns = _read_mapping(source, series)
         else:
             names, columns = _read(folder / source, series)
-        table = _checked(columns, names, series)
+        table = _record_table(columns, names, series)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
     data = np.ascontiguousarray(table, "<f8").tobytes()
@@ -169,7 +171,7 @@ def refuse_other_steps(record: Record, series: Series) -> None:
         ValueError: it was. The message is a part of a sentence.
     """
     try:
-        _present(("time", *record.columns), series)
+        _columns_to_read(("time", *record.columns), series)
     except ValueError as error:
         raise ValueError(f"{series.name}: {error}") from None
     if record.step and not math.isclose(record.step, series.step, rel_tol=1e-9):
@@ -179,15 +181,17 @@ def refuse_other_steps(record: Record, series: Series) -> None:
         )
 
 
-def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series) -> np.ndarray:
+def _record_table(
+    columns: Sequence[np.ndarray], names: Sequence[str], series: Series
+) -> np.ndarray:
     """Return the table of a record at the steps of the task, float64 ``(steps, columns)``.
 
     Raises:
         ValueError: the columns make no record.
     """
     time, *values = columns
-    if len(time) > LONGEST:
-        raise ValueError(f"it has more than {LONGEST:,} rows")
+    if len(time) > MAX_ROWS:
+        raise ValueError(f"it has more than {MAX_ROWS:,} rows")
     for name, column in zip(names, columns, strict=True):
         if not np.isfinite(column).all():
             row = int(np.argmin(np.isfinite(column)))
@@ -220,7 +224,7 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
         if (table != np.round(table)).any():
             raise ValueError("its values must be whole numbers")
     else:
-        table = _at_steps(time, values, [quantities[name].holds for name in names[1:]], series)
+        table = _resample(time, values, [quantities[name].holds for name in names[1:]], series)
     if len(table) < series.min_steps:
         raise ValueError(
             f"it has {len(table)} steps of {series.step:g} {series.time_unit}, and at least "
@@ -230,8 +234,9 @@ def _checked(columns: Sequence[np.ndarray], names: Sequence[str], series: Series
 
 
 def _refuse_implausible(quantity: Column, values: np.ndarray) -> None:
-    """Raise a ValueError if a value is out of range,
-    or if all are fractions where per cent is meant.
+    """Raise a ValueError if a value is out of range.
+
+    Raise one too if all values are fractions where per cent is meant.
     """
     outside = (values < quantity.minimum) | (values > quantity.maximum)
     if outside.any():
@@ -241,42 +246,45 @@ def _refuse_implausible(quantity: Column, values: np.ndarray) -> None:
             f"{quantity.name} must be from {quantity.minimum:g} to {quantity.maximum:g}{unit}, got "
             f"{values[row]:g} in row {row + 1}"
         )
-    if quantity.unit == "%" and values.max() <= LARGEST_FRACTION:
+    if quantity.unit == "%" and values.max() <= MAX_FRACTION:
         raise ValueError(
             f"{quantity.name} must be in %, and its largest value is {values.max():g}: multiply "
             "fractions by 100"
         )
 
 
-def _at_steps(
+def _resample(
     time: np.ndarray, values: Sequence[np.ndarray], hold: Sequence[bool], series: Series
 ) -> np.ndarray:
-    """Return columns at the steps of the task: interpolated,
-    or the mean of each step where values hold.
+    """Return columns at the steps of the task.
+
+    Values are interpolated, or are the mean of each step where they hold until the next row.
     """
     steps = (time[-1] - time[0]) / series.step
-    if not steps < LONGEST:
+    if not steps < MAX_ROWS:
         raise ValueError(
-            f"it has more than {LONGEST:,} steps of {series.step:g} {series.time_unit}"
+            f"it has more than {MAX_ROWS:,} steps of {series.step:g} {series.time_unit}"
         )
-    at = time[0] + series.step * np.arange(int(steps + 1e-9) + 1)
+    step_times = time[0] + series.step * np.arange(int(steps + 1e-9) + 1)
     return np.stack(
         [
-            _means(at, time, column, series.step) if holds else np.interp(at, time, column)
+            _means(step_times, time, column, series.step)
+            if holds
+            else np.interp(step_times, time, column)
             for column, holds in zip(values, hold, strict=True)
         ],
         1,
     )
 
 
-def _means(at: np.ndarray, time: np.ndarray, values: np.ndarray, step: float) -> np.ndarray:
+def _means(step_times: np.ndarray, time: np.ndarray, values: np.ndarray, step: float) -> np.ndarray:
     """Return the mean of each step, by its first time, of values that hold until the next row."""
-    ends = np.append(time, time[-1] + step)
-    area = np.append(0.0, np.cumsum(values * np.diff(ends)))
-    return np.diff(np.interp(np.append(at, at[-1] + step), ends, area)) / step
+    row_times = np.append(time, time[-1] + step)
+    area = np.append(0.0, np.cumsum(values * np.diff(row_times)))
+    return np.diff(np.interp(np.append(step_times, step_times[-1] + step), row_times, area)) / step
 
 
-def _present(columns: Collection[str], series: Series) -> list[str]:
+def _columns_to_read(columns: Collection[str], series: Series) -> list[str]:
     """Return the columns to read, time first.
 
     Raises:
@@ -301,16 +309,16 @@ def _read_mapping(
     columns_by_name: Mapping[Any, Any], series: Series
 ) -> tuple[list[str], list[np.ndarray]]:
     """Return names and columns of a mapping."""
-    names = _present(columns_by_name, series)
+    names = _columns_to_read(columns_by_name, series)
     try:
         columns = [np.asarray(columns_by_name[name], np.float64) for name in names]
     except (TypeError, ValueError):
         raise ValueError("its columns must be sequences of numbers") from None
     if any(
-        column.ndim != 1 or len(column) != len(columns[0]) or len(column) > LONGEST
+        column.ndim != 1 or len(column) != len(columns[0]) or len(column) > MAX_ROWS
         for column in columns
     ):
-        raise ValueError(f"its columns must be of equal length, at most {LONGEST:,}")
+        raise ValueError(f"its columns must be of equal length, at most {MAX_ROWS:,}")
     return names, columns
 
 
@@ -324,8 +332,8 @@ def _read(path: Path, series: Series) -> tuple[list[str], list[np.ndarray]]:
     try:
         if not path.is_file():
             raise ValueError("there is no such file")
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"it is larger than {LARGEST:,} bytes")
+        if path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
         if kind in series.readers:
             return _read_mapping(
                 series.readers[kind](path, {column.name: column for column in series.columns}),
@@ -336,7 +344,7 @@ def _read(path: Path, series: Series) -> tuple[list[str], list[np.ndarray]]:
     except (pa.ArrowException, OSError) as error:
         reason = getattr(error, "strerror", None) or (error.args[0] if error.args else error)
         words = " ".join(str(reason).split())
-        raise ValueError(words[:LONGEST_REASON].removesuffix(".")) from None
+        raise ValueError(words[:MAX_REASON_CHARACTERS].removesuffix(".")) from None
 
 
 def _read_csv(path: Path, series: Series) -> pa.Table:
@@ -344,10 +352,10 @@ def _read_csv(path: Path, series: Series) -> pa.Table:
     from pyarrow import csv
 
     with path.open("rb") as file:
-        header = file.readline(LONGEST_HEADER).decode("utf-8-sig", "replace").partition("\r")[0]
-        names = _present([name.strip().strip('"') for name in header.split(",")], series)
-        if sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(2**20), b"")) > LONGEST:
-            raise ValueError(f"it has more than {LONGEST:,} rows")
+        header = file.readline(MAX_HEADER_BYTES).decode("utf-8-sig", "replace").partition("\r")[0]
+        names = _columns_to_read([name.strip().strip('"') for name in header.split(",")], series)
+        if sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(2**20), b"")) > MAX_ROWS:
+            raise ValueError(f"it has more than {MAX_ROWS:,} rows")
     kinds = dict.fromkeys(names, pa.float64())
     convert = csv.ConvertOptions(column_types=kinds, include_columns=names, null_values=[])
     try:
@@ -358,8 +366,9 @@ def _read_csv(path: Path, series: Series) -> pa.Table:
 
 
 def _refuse_rows(path: Path, names: Sequence[str]) -> None:
-    """Raise a ValueError that names the row,
-    if one is too short or too long or has a value that is no number.
+    """Raise a ValueError that names the first row that is wrong.
+
+    A row is wrong if it is too short or too long or has a value that is no number.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -399,10 +408,10 @@ def _read_parquet(path: Path, series: Series) -> pa.Table:
 
     with parquet.ParquetFile(path) as file:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-        if max(file.metadata.num_rows, sum(group.num_rows for group in groups)) > LONGEST:
-            raise ValueError(f"it has more than {LONGEST:,} rows")
+        if max(file.metadata.num_rows, sum(group.num_rows for group in groups)) > MAX_ROWS:
+            raise ValueError(f"it has more than {MAX_ROWS:,} rows")
         schema = file.schema_arrow
-        names = _present(schema.names, series)
+        names = _columns_to_read(schema.names, series)
         for name in names:
             if not (
                 types.is_floating(schema.field(name).type)

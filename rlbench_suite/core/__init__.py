@@ -1,3 +1,1 @@
-"""The contract and the engine: what tasks, players and agents are,
-and the functions that run an episode.
-"""
+"""Define tasks, players and agents, and the engine that runs an episode."""

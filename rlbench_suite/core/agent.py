@@ -29,8 +29,9 @@ class Progress(NamedTuple):
     """Training time so far, compilation excluded."""
     compile_seconds: float
     episode_return: float
-    """Mean undiscounted scalar return of the training episodes
-    that ended since the last report; NaN if none.
+    """Mean undiscounted scalar return of the training episodes since the last report.
+
+    It is that of the episodes that ended; NaN if none did.
     """
 
 
@@ -78,8 +79,9 @@ class Agent(Protocol):
         budget: str,
         hyperparameters: Mapping[str, Any] | None = None,
     ) -> Iterator[Progress | Policy | HostPolicy]:
-        """Train on the train split; yield ``Progress``
-        after each chunk of work and, last, the policy.
+        """Train on the train split.
+
+        Yield ``Progress`` after each chunk of work and, last, the policy.
 
         ``hyperparameters`` are all that the agent uses: what :meth:`hyperparameters` returned when
         the run was planned, read back from JSON, so that tuples are lists. None means what it
@@ -88,7 +90,8 @@ class Agent(Protocol):
         ...
 
     def save(self, policy: Any, path: str) -> None:
-        """Write the policy's weights to ``path``
-        as safetensors (nothing for players without weights).
+        """Write the policy's weights to ``path`` as safetensors.
+
+        Players without weights write nothing.
         """
         ...

@@ -70,13 +70,14 @@ class NamesComponents(Protocol):
 
 
 def singles(meanings: Mapping[str, str]) -> tuple[Component, ...]:
-    """Make single components without a unit,
-    such as the values of a discrete action, from names and meanings.
+    """Make single components without a unit, from names and meanings.
+
+    The values of a discrete action are such components.
     """
     return tuple(Component(name, meaning) for name, meaning in meanings.items())
 
 
-def scaled(name: str, meaning: str, scale: float, unit: str) -> Component:
+def scaled_component(name: str, meaning: str, scale: float, unit: str) -> Component:
     """Make a single component whose value 1 stands for ``scale`` units.
 
     Four digits of it are printed.
@@ -172,8 +173,9 @@ def component_tables(task: NamesComponents) -> dict[str, list[Row]]:
 
 
 def action_in_words(task: NamesComponents, action: np.ndarray) -> str:
-    """Return an action of a task by the names of its components:
-    ``sink (0)``, or ``pedal 0, steering 0.5``.
+    """Return an action of a task by the names of its components.
+
+    Examples are ``sink (0)`` and ``pedal 0, steering 0.5``.
 
     That of several agents is one agent's, if all of them do the same. A task that names no
     components has numbers only.
@@ -205,8 +207,9 @@ def action_in_words(task: NamesComponents, action: np.ndarray) -> str:
 
 
 def _name_of_value(components: tuple[Component, ...], index: int) -> str:
-    """Return the name of a value of a ``Discrete`` space;
-    one in a run has its index there: ``fill[0, 0, 3]``.
+    """Return the name of a value of a ``Discrete`` space.
+
+    The name of one in a run has its index there: ``fill[0, 0, 3]``.
     """
     for component in components:
         if index < component.size:
@@ -225,8 +228,9 @@ def _numbers_in_words(numbers: np.ndarray) -> str:
 
 
 class Signal(NamedTuple):
-    """A physical quantity in an observation or action:
-    one entry, or a run of entries that share a meaning.
+    """A physical quantity in an observation or action.
+
+    It is one entry, or a run of entries that share a meaning.
     """
 
     name: str
@@ -276,8 +280,9 @@ _SI = {
 
 
 def unit_of_measure(words: str) -> str:
-    """Return the unit with which a measure's description ends,
-    such as ``of the shaft, N m``; ``1`` if with none.
+    """Return the unit with which a measure's description ends.
+
+    In ``of the shaft, N m`` that is ``N m``; it is ``1`` if the description ends with none.
     """
     match = _OF_MEASURE.fullmatch(words)
     return match[1].replace("^", "") if match else "1"
@@ -315,8 +320,9 @@ def _signal(name: str, component: Component, row: Row) -> Signal:
 
 
 def _entries(space: Any, agents: int) -> tuple[int, tuple[np.ndarray, np.ndarray] | None]:
-    """Return the number of entries that the components must cover,
-    and the least and largest value of each entry.
+    """Return what the components must cover.
+
+    That is the number of entries, and the least and the largest value of each.
     """
     if isinstance(space, spaces.Discrete):
         return int(space.n), None

@@ -21,11 +21,11 @@ from rlbench_suite.core.task import Described
 
 DType = np.dtype[Any]
 Result = TypeVar("Result")
-KERNEL = (
+ENGINE_NAMES = (
     "score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "privileged", "cost",
     "cost_so_far", "violates",
 )  # fmt: skip
-"""Names of ``info`` that the kernel fills in."""
+"""Names of ``info`` that the engine fills in."""
 
 
 class ContractError(TypeError):
@@ -54,13 +54,12 @@ def check_spaces(task: Described) -> None:
     count = card.agents if card.agents > 1 else len(card.objectives)
     shape = (count,) if count else ()
     if not isinstance(task.reward_space, spaces.Box) or task.reward_space.shape != shape:
-        why = (
-            f"{card.agents} agents"
-            if card.agents > 1
-            else f"{count} objectives"
-            if count
-            else "a scalar reward"
-        )
+        if card.agents > 1:
+            why = f"{card.agents} agents"
+        elif count:
+            why = f"{count} objectives"
+        else:
+            why = "a scalar reward"
         raise ContractError(
             f"{name}.reward_space is {task.reward_space}: the card says {why}, so a Box of {shape}."
         )
@@ -72,7 +71,7 @@ def check_spaces(task: Described) -> None:
         raise ContractError(f"The card of {card.id} has a constraint, and {name} no cost.")
 
 
-def keep_shapes(task: Described, function: str, result: Result, earlier: Any) -> Result:
+def check_same_shapes(task: Described, function: str, result: Result, earlier: Any) -> Result:
     """Return a function's result if it has the same tree, shapes and dtypes as an earlier value.
 
     Raises:
@@ -83,7 +82,7 @@ def keep_shapes(task: Described, function: str, result: Result, earlier: Any) ->
     )
 
 
-def as_declared(
+def check_result(
     task: Described, function: str, result: Result, space: Any, source: str = "its space says"
 ) -> Result:
     """Return a function's result if it has the declared shapes and dtypes.
@@ -105,18 +104,19 @@ def as_declared(
     )
 
 
-def as_flag(task: Described, function: str, result: Result) -> Result:
+def check_flag(task: Described, function: str, result: Result) -> Result:
     """Return a function's result if it is a single bool.
 
     Raises:
         ContractError: it is not.
     """
-    return as_declared(task, function, result, jax.ShapeDtypeStruct((), np.bool_), "a flag is")
+    return check_result(task, function, result, jax.ShapeDtypeStruct((), np.bool_), "a flag is")
 
 
-def as_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of ``info`` if it has ``success`` and the declared measures:
-    numbers, or one for each agent.
+def check_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of ``info`` if it has ``success`` and the declared measures.
+
+    Each is a number, or one number for each agent.
 
     Raises:
         ContractError: one is missing, not declared, or of another shape.
@@ -124,11 +124,11 @@ def as_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
     name = f"{type(task).__name__}.info"
     if "success" not in info:
         raise ContractError(f"{name} gives no 'success'.")
-    as_flag(task, "info", info["success"])
+    check_flag(task, "info", info["success"])
     measures = info.keys() - {"success"}
     if missing := sorted(task.measures.keys() - measures):
         raise ContractError(f"{name} gives no {missing[0]!r}, which measures declares.")
-    if reserved := sorted(measures & set(KERNEL)):
+    if reserved := sorted(measures & set(ENGINE_NAMES)):
         raise ContractError(f"{name} gives {reserved[0]!r}, a name that the kernel fills in.")
     if undeclared := sorted(measures - task.measures.keys()):
         raise ContractError(f"{name} gives {undeclared[0]!r}, which measures does not declare.")
@@ -142,7 +142,7 @@ def as_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
     return info
 
 
-def as_action(player: Any, action: Result, space: spaces.Space[Any]) -> Result:
+def check_action(player: Any, action: Result, space: spaces.Space[Any]) -> Result:
     """Return a player's action if it has the shape that the action space requires.
 
     Raises:
@@ -153,7 +153,7 @@ def as_action(player: Any, action: Result, space: spaces.Space[Any]) -> Result:
     )
 
 
-def keep_memory(player: Any, next_memory: Result, memory: Any) -> Result:
+def check_memory(player: Any, next_memory: Result, memory: Any) -> Result:
     """Return a player's next memory if it has the same tree, shapes and dtypes as the last one.
 
     Raises:
@@ -215,8 +215,9 @@ def _compare(
 
 
 def _leaves(tree: Any) -> dict[str, tuple[tuple[int, ...], DType]]:
-    """Return shape and dtype of each leaf by its name;
-    a tree that is one array has one leaf without a name.
+    """Return shape and dtype of each leaf by its name.
+
+    A tree that is one array has one leaf without a name.
     """
     paths_and_leaves = jax.tree_util.tree_leaves_with_path(tree)
     spell = jax.tree_util.keystr

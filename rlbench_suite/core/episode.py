@@ -24,16 +24,25 @@ from gymnasium import spaces
 from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.arrays import Array, Flag, Int
 from rlbench_suite.core.contract import as_declared, as_flag, as_info, check_spaces, keep_shapes
+from rlbench_suite.core.contract import (
+    check_flag,
+    check_info,
+    check_result,
+    check_same_shapes,
+    check_spaces,
+)
 from rlbench_suite.core.scale import Scale
 from rlbench_suite.core.task import Described, Observation, Split, Task
 from rlbench_suite.core.task_card import SPLITS
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.bit_exact import compile_apart, computed_once, exact_vmap
 from rlbench_suite.numerics.bitset import BitSet
 from rlbench_suite.numerics.keys import fold_in
 
 NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
-"""Largest number of steps of an episode:
-the eight keys of each step must have distinct 32-bit numbers.
+"""Largest number of steps of an episode.
+
+The eight keys of each step must have distinct 32-bit numbers.
 """
 
 VECTORS = ("action_mask", "privileged")
@@ -58,8 +67,9 @@ class Role(IntEnum):
 
 
 class ContextSource(NamedTuple):
-    """The source of contexts: a split, and the number of one fixed context,
-    or -1 for a new one in each episode.
+    """The source of contexts: a split, and which of its contexts to take.
+
+    The second number is that of one fixed context, or -1 for a new one in each episode.
     """
 
     split: Int
@@ -68,8 +78,9 @@ class ContextSource(NamedTuple):
 
     @classmethod
     def parse(cls, split: str | int, task: Task[Any, Any]) -> ContextSource:
-        """Read the ``split`` keyword: ``"train"``,
-        ``"test"`` or the number of one training context.
+        """Read the ``split`` keyword.
+
+        It is ``"train"``, ``"test"`` or the number of one training context.
 
         Raises:
             ValueError: not one of those, or a context number for a task that has only one context.
@@ -126,8 +137,9 @@ class Step(NamedTuple):
 
 
 def seed_key(seed: int) -> np.ndarray:
-    """Return the key data of a seed, equal to that
-    of ``jax.random.key(seed)``, without calling JAX.
+    """Return the key data of a seed, without calling JAX.
+
+    They equal those of ``jax.random.key(seed)``.
 
     Raises:
         ValueError: not an integer in [0, 2**64).
@@ -145,8 +157,9 @@ def draw_key(seed: jax.Array, index: jax.Array, t: jax.Array, role: Role) -> jax
 def begin(
     task: Task[Any, Any], seed: Any, index: Any, source: ContextSource
 ) -> tuple[Episode, Step]:
-    """Begin episode number ``index`` of a seed;
-    return it and its first observation (reward zero, nothing over).
+    """Begin episode number ``index`` of a seed.
+
+    Return it and its first observation; the reward is zero, and nothing is over.
 
     Raises:
         ContractError: a function of the task gives another shape or dtype than its spaces say.
@@ -211,17 +224,17 @@ def advance(
         mask = _action_mask(task, state, params)
     legal = is_legal(task, mask, action)
     next_state = task.transition(state, action, draw_key(seed, index, t, Role.TRANSITION), params)
-    keep_shapes(task, "transition", next_state, state)
+    check_same_shapes(task, "transition", next_state, state)
     if mask is not None:
         next_state = jax.tree.map(lambda new, old: jnp.where(legal, new, old), next_state, state)
     reward = task.reward(state, action, next_state, draw_key(seed, index, t, Role.REWARD), params)
-    as_declared(task, "reward", reward, task.reward_space)
+    check_result(task, "reward", reward, task.reward_space)
     terminated = task.terminal(next_state, draw_key(seed, index, t, Role.TERMINAL), params)
-    as_flag(task, "terminal", terminated)
+    check_flag(task, "terminal", terminated)
     cost = None
     if task.has_cost:
         cost_shape = jax.ShapeDtypeStruct((), task.dtype)
-        cost = as_declared(
+        cost = check_result(
             task, "cost", task.cost(state, action, next_state, params), cost_shape, "a cost is"
         )
         total_cost = total_cost + cost
@@ -239,7 +252,7 @@ def advance(
 
 
 def _observation(task: Task[Any, Any], state: Any, key: jax.Array, params: Any) -> Any:
-    return as_declared(
+    return check_result(
         task, "observation", task.observation(state, key, params), task.observation_space
     )
 
@@ -249,12 +262,13 @@ def _action_mask(task: Task[Any, Any], state: Any, params: Any) -> jax.Array | N
     if mask is None:
         return None
     choices = jax.ShapeDtypeStruct((sum(action_sizes(task.action_space)),), np.bool_)
-    return as_declared(task, "action_mask", mask, choices, "its action space asks for")
+    return check_result(task, "action_mask", mask, choices, "its action space asks for")
 
 
 def scalar_return(task: Task[Any, Any], total: Any) -> Any:
-    """Reduce a reward or return ``(..., *reward shape)`` to one number:
-    weight objectives, average agents.
+    """Reduce a reward or return ``(..., *reward shape)`` to one number.
+
+    Objectives are weighted, agents averaged.
 
     Works for NumPy and JAX. The terms are added in a fixed order, which gives the same bits
     everywhere.
@@ -322,8 +336,9 @@ def is_legal(task: Task[Any, Any], mask: jax.Array | None, action: jax.Array) ->
 
 
 def action_offsets(space: spaces.Space[Any]) -> np.ndarray:
-    """Return the offset to add to each part of a (multi-)discrete action
-    to get its index in the flat mask.
+    """Return what to add to each part of a (multi-)discrete action.
+
+    The sum is the part's index in the flat mask.
     """
     sizes = action_sizes(space)
     offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int32).reshape(space.shape or ())
@@ -351,10 +366,11 @@ def _info(
     cost: jax.Array | None,
     terminated: jax.Array,
 ) -> dict[str, Any]:
-    """Return the task's measures and the kernel's additions:
-    ``score`` and cost so far, mask, privileged.
+    """Return the task's measures and what the engine adds to them.
+
+    It adds the score and the cost so far, the mask, and what is privileged.
     """
-    info: dict[str, Any] = dict(as_info(task, task.info(episode.state, episode.params)))
+    info: dict[str, Any] = dict(check_info(task, task.info(episode.state, episode.params)))
     if task.ends_in_failure:
         info["success"] = info["success"] & ~terminated
     scale = Scale.of(task.scores)
@@ -365,7 +381,7 @@ def _info(
         info |= {"action_mask": mask, "invalid_action": ~legal}
     if task.privileged_space is not None:
         privileged = task.privileged(episode.state, episode.params)
-        info["privileged"] = as_declared(task, "privileged", privileged, task.privileged_space)
+        info["privileged"] = check_result(task, "privileged", privileged, task.privileged_space)
     if task.card.constraint:
         violates = task.card.constraint.broken_by(episode.total_cost)
         info |= {"cost": cost, "cost_so_far": episode.total_cost, "violates": violates}
@@ -373,7 +389,11 @@ def _info(
 
 
 def reset_where(
-    task: Task[Any, Any], done: jax.Array, episodes: Episode, last: Step, source: ContextSource
+    task: Task[Any, Any],
+    done: jax.Array,
+    episodes: Episode,
+    last_steps: Step,
+    source: ContextSource,
 ) -> tuple[Episode, Step]:
     """Begin the next episode of every batch entry where ``done``; the others stay as they are.
 
@@ -385,7 +405,7 @@ def reset_where(
     count = over.size
 
     def reset_block(carry: tuple[jax.Array, Episode, Step]) -> tuple[jax.Array, Episode, Step]:
-        num_reset, episodes, last = carry
+        num_reset, episodes, last_steps = carry
         rank = num_reset + np.arange(block, dtype=np.int32)
         # Filler entries point past the end: reads clamp to some entry, writes are dropped.
         entries = computed_once(
@@ -396,14 +416,14 @@ def reset_where(
             episodes.seed[entries],
             episodes.index[entries] + 1,
         )
-        episodes, last = jax.tree.map(
+        episodes, last_steps = jax.tree.map(
             lambda old, new: old.at[entries].set(new.astype(old.dtype), mode="drop"),
-            (episodes, last),
+            (episodes, last_steps),
             beginnings,
         )
-        return num_reset + block, episodes, last
+        return num_reset + block, episodes, last_steps
 
-    # The action mask and other info of `last` have begin's structure, so one loop carries both.
+    # Info of `last_steps`, such as the mask, has begin's structure, so one loop carries both.
     return jax.lax.while_loop(
-        lambda carry: carry[0] < count, reset_block, (jnp.int32(0), episodes, last)
+        lambda carry: carry[0] < count, reset_block, (jnp.int32(0), episodes, last_steps)
     )[1:]

@@ -1,5 +1,6 @@
-"""The contract of a task that a simulator of the host computes,
-where pure functions are out of reach (MuJoCo).
+"""Define the contract of a task that a simulator of the host computes.
+
+MuJoCo is such a simulator, which pure functions cannot replace.
 
 Such a task makes ordinary Gymnasium environments. Like every task of the suite, it has a card,
 spaces, text and pictures, and a state that is a value. ``adapters/host.py`` gives it the same
@@ -29,8 +30,9 @@ class HostTask(Described, Generic[State]):
 
     @abc.abstractmethod
     def simulator(self) -> gymnasium.Env[Any, Any]:
-        """Make a simulator without any wrapper: scalar reward,
-        no time limit, seeded by ``reset(seed=...)``.
+        """Make a simulator without any wrapper.
+
+        It has a scalar reward and no time limit, and is seeded by ``reset(seed=...)``.
 
         Raises:
             ImportError: the simulator's package is not installed; the message names the extra.
@@ -51,7 +53,7 @@ class HostTask(Described, Generic[State]):
             seed: seed of a first episode; None for the next episode of the simulator.
             key: key data of the last seed, also where ``seed`` is None.
             index: number of the episode since seeding.
-            draw: source of its context.
+            source: source of its context.
 
         Returns:
             The first observation, and the argument ``simulator_info`` of :meth:`info`.
@@ -62,8 +64,9 @@ class HostTask(Described, Generic[State]):
     def info(
         self, simulator: gymnasium.Env[Any, Any], simulator_info: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return ``success`` (bool) and the task's measures (Python numbers),
-        from the simulator's last info.
+        """Return ``success`` (bool) and the task's measures (Python numbers).
+
+        They are read from the simulator's last info.
         """
 
     @abc.abstractmethod

@@ -45,8 +45,9 @@ Player = TypeVar("Player", bound=type)
 
 
 def privileged_player(player: Player) -> Player:
-    """Declare that the policies of a class read state or params,
-    and return the class; to be used as a decorator.
+    """Declare that the policies of a class read state or params.
+
+    Return the class, so that this can be its decorator.
 
     Classes derived from it are privileged, too. ``privileged = True`` in the class says the same.
     """
@@ -101,9 +102,10 @@ class Unprivileged(NamedTuple):
         return action, next_memory
 
 
-def as_declared(policy: Any) -> Any:
-    """Return the policy if it is declared privileged,
-    else one that acts alike and cannot read state and params.
+def restrict_view(policy: Any) -> Any:
+    """Return a policy that reads state and params only if its class is declared privileged.
+
+    It acts like the given one, and is the given one if that is declared.
     """
     return policy if is_privileged(policy) else Unprivileged(policy)
 
@@ -130,8 +132,9 @@ def reference_player(task: Task[Any, Any]) -> Policy:
 
 
 def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
-    """Return the player that the method ``for_task``
-    of the class ``module:Class`` makes for a task.
+    """Return the player that a class ``module:Class`` makes for a task.
+
+    The class has a method ``for_task``.
 
     Raises:
         ValueError: there is no such class, or it lacks that method.
@@ -148,7 +151,8 @@ def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
 
 @runtime_checkable
 class Policy(Protocol):
-    """A pytree (NamedTuple or ``equinox.Module``) with these two methods;
+    """A pytree (NamedTuple or ``equinox.Module``) with these two methods.
+
     ``memory`` is a pytree of arrays.
 
     An optional attribute ``privileged`` is True if it reads ``params``, or the state or params of a
@@ -165,24 +169,27 @@ class Policy(Protocol):
 
 
 class ActingParameters(NamedTuple):
-    """Parameters of a policy that is a multilayer perceptron,
-    as ``policy.acting_parameters()`` may give them.
+    """Parameters of a policy that is a multilayer perceptron.
+
+    ``policy.acting_parameters()`` may give them.
 
     Exporters read them (``evaluation/deploy/network.py``). A layer is an object with ``weight``
     ``(n, m)`` and ``bias`` ``(m,)``.
     """
 
     moments: Any
-    """Object with ``mean`` and ``scale``,
-    the variance that normalises each feature; both ``(features,)``.
+    """Object with ``mean`` and ``scale``, the variance; both ``(features,)``.
+
+    They normalise each feature.
     """
     layers: Sequence[Any]
     """Layers from the normalised observation, and what the memory adds to it, to the outputs."""
     activation: Literal["tanh", "relu"]
     """Activation between the layers."""
     choices: tuple[int, ...] = ()
-    """Number of values of each discrete choice,
-    whose logits are the outputs; empty for a continuous action.
+    """Number of values of each discrete choice, whose logits are the outputs.
+
+    It is empty for a continuous action.
     """
     bounds: tuple[Any, Any] | None = None
     """Lowest and highest continuous action.
@@ -194,14 +201,16 @@ class ActingParameters(NamedTuple):
     sampled: bool = False
     """True if the policy samples its action, where an export takes the most likely one."""
     memory: str = "none"
-    """Recurrent unit in front of the layers,
-    which appends its reading to the observation: gru, lstm or mingru.
+    """Recurrent unit in front of the layers: gru, lstm or mingru.
+
+    It appends its reading to the observation.
     """
     memory_layers: Sequence[Any] = ()
     """Layers of that unit: of its inputs and, but for mingru, of its recurrence."""
     action_features: Any = None
-    """Features of each action, ``(actions, F)``, if the outputs are F numbers and logits are their
-    products with these features; None otherwise.
+    """Features of each action, ``(actions, F)``, or None.
+
+    With them, the outputs are F numbers, and the logits are their products with these features.
     """
     direct: Any = None
     """Weights ``(features, F)`` of a linear path from the observation to those F numbers."""

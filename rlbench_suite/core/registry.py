@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from rlbench_suite.contexts.unknown_names import NEAREST, one_of, unknown
 from rlbench_suite.core.task_card import Constraint, TaskCard, load
+from rlbench_suite.foundation.unknown_names import PROPOSED_NAMES, one_of, unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.core.agent import Agent
@@ -139,7 +139,7 @@ def card(task_id: str, **settings: Any) -> TaskCard:
         nearest = sorted(siblings, key=lambda sibling: len(fixed.items() - sibling.fixed.items()))
         task_card = nearest[0]
         if task_card.fixed != fixed:
-            names = ", ".join(sibling.id for sibling in nearest[:NEAREST])
+            names = ", ".join(sibling.id for sibling in nearest[:PROPOSED_NAMES])
             raise ValueError(f"No task has {fixed}. Nearest: {names}.")
     task_card = task_card.with_settings(**settings)
     if context is not None:
@@ -177,24 +177,27 @@ def _settings_of_query(query: str, full: str) -> dict[str, Any]:
 
 
 def constraint(task_id: str) -> Constraint | None:
-    """Return the constraint of an id, whatever its settings,
-    difficulty and context; None for an unknown id too.
+    """Return the constraint of an id, whatever its settings, difficulty and context.
+
+    Return None for an unknown id too.
     """
     task_card = all_cards().get(task_id.partition("?")[0])
     return task_card.constraint if task_card else None
 
 
 def _siblings(card: TaskCard) -> list[TaskCard]:
-    """Return the cards of a family that have the same fixed settings
-    as this one, whatever their values.
+    """Return the cards of a family that have the same fixed settings as this one.
+
+    The values of these settings may differ.
     """
     family = (member for member in all_cards().values() if member.family == card.family)
     return [member for member in family if member.fixed.keys() == card.fixed.keys()]
 
 
 def allowed_settings(card: TaskCard) -> dict[str, tuple[Any, ...]]:
-    """Return the values that each setting of a card may take while the others stay;
-    its default or own value first.
+    """Return the values that each setting of a card may take while the others stay.
+
+    A setting's default or own value comes first.
     """
     allowed: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in card.fixed.items()}
     for sibling in _siblings(card):
@@ -205,8 +208,9 @@ def allowed_settings(card: TaskCard) -> dict[str, tuple[Any, ...]]:
 
 
 def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
-    """Return the full id of a name that may lack its namespace
-    or its version (the latest is taken), or None.
+    """Return the full id of a name that may lack its namespace or its version.
+
+    The latest version is taken. Return None for an unknown name.
 
     Raises:
         ValueError: there is no such version of it.
@@ -234,8 +238,9 @@ def _full_id(task_id: str, table: Mapping[str, TaskCard]) -> str | None:
 
 
 def suites() -> dict[str, tuple[str, ...]]:
-    """Return the ids of each suite: ``smoke``, ``all`` (without variants),
-    and one for each family (with them).
+    """Return the ids of each suite.
+
+    The suites are ``smoke``, ``all`` (without variants), and one for each family (with them).
 
     The suite :data:`GENERALISATION` has the ids of ``all`` whose contexts are sampled, so that
     those of training and test differ. Agents are then evaluated on both.
@@ -314,22 +319,25 @@ def agent(name: str) -> Agent:
 
 
 def datasets() -> Any:
-    """Import and return the functions of offline datasets,
-    for the command line and for agents that learn from them.
+    """Import and return the functions of offline datasets.
+
+    They serve the command line and agents that learn from datasets.
     """
     return importlib.import_module(DATASETS)
 
 
 def tasks() -> tuple[str, ...]:
-    """Return the ids of all tasks, variants included;
+    """Return the ids of all tasks, variants included.
+
     ``suites()["all"]`` has those that are no variants.
     """
     return tuple(cards())
 
 
 def make(task_id: str, **keywords: Any) -> gymnasium.Env[Any, Any]:
-    """Make an environment of a task: ``gymnasium.make`` with its keywords,
-    for names as :func:`card` reads them.
+    """Make an environment of a task by ``gymnasium.make`` with its keywords.
+
+    It takes names as :func:`card` reads them.
 
     Args:
         task_id: id of a task; ``rlsuite/`` may be left out, and settings may follow:
@@ -349,8 +357,9 @@ def make(task_id: str, **keywords: Any) -> gymnasium.Env[Any, Any]:
 def make_vec(
     task_id: str, num_envs: int = 1, **keywords: Any
 ) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """Make a batch of environments: ``gymnasium.make_vec`` with its keywords,
-    for names as :func:`card` reads them.
+    """Make a batch of environments by ``gymnasium.make_vec`` with its keywords.
+
+    It takes names as :func:`card` reads them.
 
     Args:
         task_id: id of a task, as in :func:`make`.

@@ -15,8 +15,9 @@ NORMAL_QUANTILE = 1.959964
 """Standard errors on each side of a mean that make a 95 % interval, for a normal distribution."""
 
 ZERO_PLAYERS = {"random": "random play", "noop": "doing nothing"}
-"""Players without skill, the better of which is the zero of the scale,
-with their names in sentences.
+"""Players without skill, with their names in sentences.
+
+The better of them is the zero of the scale.
 """
 
 
@@ -33,8 +34,9 @@ ANCHORS = (*ZERO_PLAYERS, "reference")
 
 @dataclass(frozen=True)
 class Score:
-    """A measured mean return with its 95 % interval,
-    over ``episodes`` episodes of the test split.
+    """A measured mean return with its 95 % interval.
+
+    The mean is over ``episodes`` episodes of the test split.
     """
 
     mean: float
@@ -78,8 +80,9 @@ class Scale:
 
     @classmethod
     def of(cls, scores: Mapping[str, Score]) -> Scale | None:
-        """Return the scale of measured players,
-        or None if random play or the reference was not measured.
+        """Return the scale of measured players.
+
+        Return None if random play or the reference was not measured.
         """
         if not {"random", "reference"} <= scores.keys():
             return None
@@ -112,7 +115,5 @@ class Scale:
         return (returns - self.zero.mean) / self.span
 
     def standard_error(self, score: float) -> float:
-        """Return the standard error of a score that comes
-        from the errors of both ends alone (first order).
-        """
+        """Return the standard error of a score that the errors of both ends cause (first order)."""
         return math.hypot((1 - score) * self.zero_error, score * self.reference_error)

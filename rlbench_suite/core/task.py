@@ -2,7 +2,7 @@
 
 A task is written once, in JAX, for one episode of one instance. Everything else (Gymnasium, vector,
 PettingZoo and multi-objective environments, training, evaluation) is made from these functions by
-the kernel.
+the engine.
 
 State and params are ``NamedTuple`` s of scalars and, where needed, arrays. Write the equations
 component by component on scalar fields, because ``vmap`` then turns each field into one contiguous
@@ -50,8 +50,9 @@ class Split(IntEnum):
 _SUCCESS_ROW = re.compile(
     r"^(?:\| )?success(?:, (\w+))?(?: {2,}| \| )(.+(?:\n {6,}.+)*)", re.MULTILINE
 )
-"""A row of the table in the docstring of a task's file;
-there may be one for each kind of reward, after a comma.
+"""A row of the table in the docstring of a task's file.
+
+There may be one for each kind of reward, named after a comma.
 """
 _SUCCESS_MEASURED = re.compile(r"``success``: (.+?)\.?$", re.MULTILINE)
 """The words in a docstring of :meth:`Task.info`, in the first paragraph that has them."""
@@ -60,8 +61,9 @@ _LINE_BREAK = re.compile(r"(?<=\S)\n[ \t]*(?=\S)")
 
 
 class Described(abc.ABC):
-    """The part of a task that pure functions and simulators share:
-    card, spaces, text and pictures for people.
+    """The part of a task that pure functions and simulators share.
+
+    It has card, spaces, and text and pictures for people.
 
     Subclasses set the three spaces in ``__init__``. Making a task touches no JAX computation
     (constants are NumPy), so that it is safe before a fork.
@@ -129,16 +131,18 @@ class Described(abc.ABC):
         It is the row ``success`` of the table in the docstring of the task's file, or that of a
         base class. A file without such a row says it in the docstring of ``info``.
         """
-        for kind in type(self).__mro__:
-            rows = _SUCCESS_ROW.findall(sys.modules[kind.__module__].__doc__ or "")
-            doc = getattr(kind.__dict__.get("info"), "__doc__", None) or ""
+        for task_class in type(self).__mro__:
+            rows = _SUCCESS_ROW.findall(sys.modules[task_class.__module__].__doc__ or "")
+            doc = getattr(task_class.__dict__.get("info"), "__doc__", None) or ""
             measured = _SUCCESS_MEASURED.search(_LINE_BREAK.sub(" ", doc))
-            texts = [f"{which}: {text}" if which else text for which, text in rows]
+            texts = [
+                f"{reward_kind}: {text}" if reward_kind else text for reward_kind, text in rows
+            ]
             if not texts and measured:
                 texts = [measured[1]]
             if texts:
-                words = " ".join("; ".join(texts).removesuffix(" |").split())
-                return re.sub(r":\w+:`[~.]*([^`]*)`", r"\1", words).replace("``", "")
+                meaning = " ".join("; ".join(texts).removesuffix(" |").split())
+                return re.sub(r":\w+:`[~.]*([^`]*)`", r"\1", meaning).replace("``", "")
         return ""
 
     def observation_components(self) -> Components:
@@ -170,40 +174,46 @@ class Described(abc.ABC):
 
     @property
     def signals(self) -> Signals:
-        """Name, unit, scale, meaning and bounds of each quantity
-        that an ``observation`` or ``action`` holds.
+        """Meaning of each quantity that an ``observation`` or ``action`` holds.
+
+        Each has a name, a unit, a scale, a meaning and bounds.
         """
         return signals(self)
 
     def key_figures(self) -> tuple[KeyFigure, ...]:
-        """Return ranges and accuracies in physical units that no space shows,
-        such as of set points; by default none.
+        """Return ranges and accuracies in physical units that no space shows.
+
+        Those of set points are an example; by default there are none.
 
         They are those of the task as it is built, with a context of one's own too.
         """
         return ()
 
     def constants(self) -> tuple[Constant, ...]:
-        """Return the constants that a context
-        of one's own may set (``card.context``); by default none.
+        """Return the constants that a user's context may set (``card.context``).
+
+        By default there are none.
         """
         return ()
 
     def series(self) -> tuple[Series | Document, ...]:
-        """Return the series of conditions and the documents
-        that a context of one's own may give; by default none.
+        """Return the series of conditions and the documents that a user's context may give.
+
+        By default there are none.
         """
         return ()
 
     @abc.abstractmethod
     def describe(self, state: Any, params: Any) -> str:
-        """Describe in words everything that the observation shows,
-        for a language model or a terminal.
+        """Describe in words everything that the observation shows.
+
+        A language model or a terminal reads it.
         """
 
     def rules(self) -> str:
-        """Return what a player must know of every episode:
-        goal, rules, meaning of marks; said once in a conversation.
+        """Return what a player must know of every episode: goal, rules, meaning of marks.
+
+        A conversation says it once.
 
         By default the name and the summary of the card, since :meth:`describe` explains itself.
         """
@@ -242,8 +252,9 @@ class Described(abc.ABC):
         """Draw the state, uint8 of ``picture_shape``."""
 
     def draw_next(self, state: Any, params: Any, trail: list[Any]) -> np.ndarray:
-        """Draw the state as the next picture of an episode;
-        by default a picture of the state alone.
+        """Draw the state as the next picture of an episode.
+
+        By default the picture is of the state alone.
 
         Args:
             state: as for :meth:`draw`.
@@ -254,8 +265,10 @@ class Described(abc.ABC):
         return self.draw(state, params)
 
     def parse(self, text: str, state: Any, params: Any) -> np.ndarray:
-        """Read an action from text: by default numbers separated by spaces or commas,
-        integers for a discrete space.
+        """Read an action from text.
+
+        By default the text has numbers separated by spaces or commas, integers for a discrete
+        space.
 
         Raises:
             ValueError: the text is no action; the message says what was expected.
@@ -307,8 +320,9 @@ class Described(abc.ABC):
         return "the task is over"
 
     def noop_action(self) -> np.ndarray:
-        """Return the constant action of the ``noop`` player:
-        zero, or the allowed action nearest to zero.
+        """Return the constant action of the ``noop`` player.
+
+        It is zero, or the allowed action nearest to zero.
 
         In the text view a reply that is no action is played as this one, whether the mask allows it
         or not. A player who never gives an action therefore plays the same episodes as ``noop``,
@@ -320,8 +334,9 @@ class Described(abc.ABC):
         return np.zeros(space.shape, space.dtype)
 
     def box(self, low: Any, high: Any, shape: tuple[int, ...] | None = None) -> spaces.Box:
-        """Return a ``Box`` of this task's dtype;
-        the bounds are broadcast to ``shape``, or to each other.
+        """Return a ``Box`` of this task's dtype.
+
+        The bounds are broadcast to ``shape``, or to each other.
         """
         low = np.asarray(low, self.dtype)
         high = np.asarray(high, self.dtype)
@@ -338,7 +353,7 @@ def _build(card: TaskCard, difficulty: float | None, dtype: str) -> Described:
 class Task(Described, Generic[Params, State]):
     """A task made of the pure functions below.
 
-    Keys are ``jax.random`` keys. The kernel gives each function a key of its own, which depends
+    Keys are ``jax.random`` keys. The engine gives each function a key of its own, which depends
     only on the episode and the step and is never used twice.
     """
 
@@ -369,39 +384,44 @@ class Task(Described, Generic[Params, State]):
 
     @abc.abstractmethod
     def observation(self, state: State, key: jax.Array, params: Params) -> Observation:
-        """Return the observation, inside ``observation_space``;
-        those of several agents are stacked on axis 0.
+        """Return the observation, inside ``observation_space``.
+
+        Those of several agents are stacked on axis 0.
         """
 
     @abc.abstractmethod
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
-        """Return the reward, shape ``reward_space.shape``;
-        after an illegal action ``next_state`` equals ``state``.
+        """Return the reward, shape ``reward_space.shape``.
+
+        After an illegal action ``next_state`` equals ``state``.
         """
 
     @abc.abstractmethod
     def terminal(self, state: State, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether the task is over. The kernel handles time limits, which truncate."""
+        """Return whether the task is over. The engine handles time limits, which truncate."""
 
     @abc.abstractmethod
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
-        """Return ``success`` (bool: whether an episode that ended here would be solved)
-        and the task's measures.
+        """Return ``success`` (bool) and the task's measures.
+
+        ``success`` says whether an episode that ended here would be solved.
         """
 
     def action_mask(self, state: State, params: Params) -> jax.Array | None:
-        """Return which actions are legal,
-        bool ``(n,)`` (multi-discrete: the parts one after another); None if all are.
+        """Return which actions are legal, bool ``(n,)``; None if all are.
 
-        The kernel refuses an illegal action: the state stays, time passes, and ``info`` says why.
+        The parts of a multi-discrete action follow one another.
+
+        The engine refuses an illegal action: the state stays, time passes, and ``info`` says why.
         """
         return None
 
     def privileged(self, state: State, params: Params) -> jax.Array | None:
-        """Return what a critic may see in training besides the observation,
-        such as the true state and the context.
+        """Return what a critic may see in training besides the observation.
+
+        The true state and the context are examples.
 
         It has the shape of ``privileged_space``, or is None if there is no such space.
         ``info["privileged"]`` shows it. A policy in evaluation never sees it.
@@ -418,16 +438,18 @@ class Task(Described, Generic[Params, State]):
         return None
 
     def goal_reward(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
-        """Return the reward of a step that ends at an achieved goal ``(g,)``
-        when another ``(g,)`` is desired.
+        """Return the reward of a step that ends at an achieved goal ``(g,)``.
+
+        The desired goal is another ``(g,)``.
 
         Only for a task that :attr:`has_goals`; :meth:`reward` then returns the same.
         """
         raise NotImplementedError
 
     def goal_terminal(self, achieved: jax.Array, desired: jax.Array) -> jax.Array:
-        """Return whether the task is over at an achieved goal
-        when another is desired, as :meth:`terminal` does.
+        """Return whether the task is over at an achieved goal when another is desired.
+
+        It agrees with :meth:`terminal`.
         """
         raise NotImplementedError
 
@@ -438,8 +460,9 @@ class Task(Described, Generic[Params, State]):
     # -- small conveniences ------------------------------------------------------------------------
 
     def uniform(self, key: jax.Array, count: int) -> jax.Array:
-        """Sample ``count`` uniform numbers in [0, 1) from one key,
-        shape ``(count,)``, of this task's dtype.
+        """Sample ``count`` uniform numbers in [0, 1) from one key.
+
+        Their shape is ``(count,)``, their dtype that of this task.
         """
         if self.dtype == np.float64:
             return jax.random.uniform(key, (count,), self.dtype)
@@ -450,8 +473,9 @@ class Task(Described, Generic[Params, State]):
         return keys.bits(jax.random.key_data(key), count)
 
     def normal(self, key: jax.Array, count: int) -> jax.Array:
-        """Sample ``count`` standard normal numbers from one key,
-        shape ``(count,)``, of this task's dtype.
+        """Sample ``count`` standard normal numbers from one key.
+
+        Their shape is ``(count,)``, their dtype that of this task.
         """
         return keys.standard_normal(key, count, self.dtype)
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, one_of, unexpected, unknown
 from rlbench_suite.core.scale import (
     MAX_CHANCE_SUCCESS,
     MAX_FAILURE_SHARE,
@@ -29,6 +28,7 @@ from rlbench_suite.core.scale import (
     Score,
     Zero,
 )
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE, one_of, unexpected, unknown
 
 if TYPE_CHECKING:
     from rlbench_suite.contexts.context import Context
@@ -46,9 +46,10 @@ _BUILT: dict[tuple[Any, ...], Any] = {}
 Equal descriptions share one immutable object, so that its compiled programs are found again.
 """
 _BUILDING = RLock()
-MOST_BUILT = 128
-"""Number of built tasks that are remembered:
-a difficulty may be any number, and each makes a task of its own.
+MAX_BUILT_TASKS = 128
+"""Number of built tasks that are remembered.
+
+The number is bounded because a difficulty may be any number, and each makes a task of its own.
 """
 
 
@@ -80,15 +81,14 @@ class Constraint:
         return (cost <= self.limit) ^ True
 
     def broken_by_seeds(self, *mean_costs: float) -> bool:
-        """Return whether the mean cost over seeds,
-        whose episodes cost this much on average, breaks the constraint.
+        """Return whether seeds break the constraint, given the mean cost of each.
+
+        The mean over these seeds is compared with the limit.
         """
         return bool(self.broken_by(math.fsum(mean_costs) / len(mean_costs)))
 
-    def constrained(self, score: float, mean_cost: float) -> float:
-        """Return a normalised score where the constraint holds,
-        else 0, or the score itself if that is less.
-        """
+    def constrained_score(self, score: float, mean_cost: float) -> float:
+        """Return a normalised score where the constraint holds, and at most 0 elsewhere."""
         return min(score, 0.0) if self.broken_by(mean_cost) else score
 
 
@@ -230,8 +230,9 @@ class TaskCard:
 
     @property
     def registered_id(self) -> str:
-        """The id that Gymnasium knows:
-        this one without chosen settings and without a difficulty.
+        """The id that Gymnasium knows.
+
+        It is this one without chosen settings and without a difficulty.
         """
         return self.id.partition("?")[0]
 
@@ -279,8 +280,9 @@ class TaskCard:
 
     @property
     def measured_id(self) -> str:
-        """The id under which files of measured scores have the task:
-        this one without a difficulty.
+        """The id under which files of measured scores have the task.
+
+        It is this one without a difficulty.
         """
         return re.sub(r"[?&]difficulty=[^&]*$", "", self.id)
 
@@ -358,14 +360,14 @@ class TaskCard:
         ):
             raise ValueError(
                 f"A difficulty of {self.id} is one of {', '.join(self.difficulties)}, or a finite "
-                f"number; got {str(difficulty)[:LONGEST_GIVEN]}."
+                f"number; got {str(difficulty)[:MAX_QUOTE]}."
             )
         return difficulty
 
     def build(self, *, difficulty: str | float | None = None, dtype: str = "float32") -> Any:
         """Return the ``Task`` or ``HostTask``, importing its file and JAX.
 
-        Equal arguments give the same object. The last :data:`MOST_BUILT` tasks are remembered.
+        Equal arguments give the same object. The last :data:`MAX_BUILT_TASKS` tasks are remembered.
 
         Raises:
             ValueError: unknown difficulty or dtype.
@@ -378,13 +380,14 @@ class TaskCard:
             if task is None:
                 task = load(self.entry_point)(self, difficulty=number, dtype=dtype)
             _BUILT[key] = task  # the last of all
-            while len(_BUILT) > MOST_BUILT:
+            while len(_BUILT) > MAX_BUILT_TASKS:
                 del _BUILT[next(iter(_BUILT))]
         return task
 
     def scores_path(self, file: str) -> Path:
-        """Return the path of a file of measured scores,
-        which lies in the package of the task or beside its context.
+        """Return the path of a file of measured scores.
+
+        The file lies in the package of the task or beside its context.
         """
         if self.context:
             return self.context.scores_path
@@ -427,8 +430,9 @@ class TaskCard:
         return self._measured.get(self._tier(difficulty), {})
 
     def one_shot_scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
-        """Return measured scores of one-shot answers by player
-        (:mod:`rlbench_suite.evaluation.analysis.one_shot`).
+        """Return measured scores of one-shot answers by player.
+
+        :mod:`rlbench_suite.evaluation.analysis.one_shot` measures them.
 
         The entry ``difficulty`` is the mean difficulty of instances. ``rlsuite dev calibrate``
         writes them; they are empty if there is no one-shot form.
@@ -436,8 +440,9 @@ class TaskCard:
         return self._one_shot.get(self._tier(difficulty), {})
 
     def scale(self, difficulty: str | float | None = None) -> Scale:
-        """Return the scale of scores: 0 is the better
-        of random play and doing nothing, 1 is the reference.
+        """Return the scale of scores.
+
+        0 is the better of random play and doing nothing, 1 is the reference.
 
         Raises:
             ValueError: this difficulty was never calibrated, or the reference is no better than the
@@ -458,8 +463,9 @@ class TaskCard:
         return scale
 
     def zero_player(self) -> str:
-        """Return which player scores 0, in words,
-        by difficulty where it differs; empty if nothing was measured.
+        """Return which player scores 0, in words, by difficulty where it differs.
+
+        The text is empty if nothing was measured.
         """
         scales = {tier: Scale.of(self.scores(tier)) for tier in self.difficulties or (None,)}
         names = {tier: scale.zero_name for tier, scale in scales.items() if scale}
@@ -468,8 +474,9 @@ class TaskCard:
         return ", ".join(f"{name} ({tier})" for tier, name in names.items())
 
     def zeros(self) -> dict[str, Zero]:
-        """Return the zero of the scale by difficulty (``default`` if there is only one),
-        where it was measured.
+        """Return the zero of the scale by difficulty, where it was measured.
+
+        The only difficulty of a task is called ``default``.
         """
         scales = {
             tier or "default": Scale.of(self.scores(tier)) for tier in self.difficulties or (None,)
@@ -481,8 +488,9 @@ class TaskCard:
         }
 
     def zero_in_words(self) -> str:
-        """Return which player scores 0, its return and its success,
-        by difficulty; empty if nothing was measured.
+        """Return which player scores 0, its return and its success, by difficulty.
+
+        The text is empty if nothing was measured.
         """
         return "; ".join(
             (
@@ -494,8 +502,9 @@ class TaskCard:
         )
 
     def successes_by_chance(self) -> dict[str, dict[str, float]]:
-        """Return how often players without skill succeed,
-        by player and difficulty, where that is above 5 %.
+        """Return how often players without skill succeed, by player and difficulty.
+
+        Only rates above 5 % are given.
         """
         rates: dict[str, dict[str, float]] = {}
         for tier in self.difficulties or (None,):
@@ -505,8 +514,9 @@ class TaskCard:
         return rates
 
     def chance_in_words(self) -> str:
-        """Return which players without skill succeed,
-        how often at which difficulty, and why; empty if none does.
+        """Return which players without skill succeed, how often, and why.
+
+        The text names the difficulty too; it is empty if no such player succeeds.
         """
         rates = [
             f"{ZERO_PLAYERS[player]} {self._rates_in_words(by_tier)}"
@@ -515,8 +525,9 @@ class TaskCard:
         return ": ".join(filter(None, ["; ".join(rates), self.chance]))
 
     def failures_in_words(self) -> str:
-        """Return how often the reference fails at which difficulty,
-        and why, where it is above 20 %; else empty.
+        """Return how often the reference fails at which difficulty, and why.
+
+        Only shares above 20 % are named; the text is empty without one.
         """
         rates: dict[str, float] = {}
         for tier in self.difficulties or (None,):
@@ -541,16 +552,18 @@ class TaskCard:
         return float(self.scale(difficulty).score(episode_return))
 
     def violates(self, *mean_costs: float) -> bool:
-        """Return whether seeds of these mean costs break the task's constraint;
-        False without one.
+        """Return whether seeds of these mean costs break the task's constraint.
+
+        Without a constraint they do not.
         """
         return self.constraint is not None and self.constraint.broken_by_seeds(*mean_costs)
 
-    def constrained(self, score: float, mean_cost: float) -> float:
-        """Return the constrained score, see :meth:`Constraint.constrained`;
-        the score itself without a constraint.
+    def constrained_score(self, score: float, mean_cost: float) -> float:
+        """Return the constrained score, or the score itself without a constraint.
+
+        See :meth:`Constraint.constrained_score`.
         """
-        return self.constraint.constrained(score, mean_cost) if self.constraint else score
+        return self.constraint.constrained_score(score, mean_cost) if self.constraint else score
 
 
 def file_name_of(task_id: str) -> str:

@@ -26,14 +26,14 @@ import numpy as np
 
 from rlbench_suite.adapters.batch import TaskVectorEnv
 from rlbench_suite.adapters.rollout import Record, play, replay
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.agent import Agent, HostPolicy, Progress
 from rlbench_suite.core.episode import scalar_return
-from rlbench_suite.core.policy import Policy, as_declared
+from rlbench_suite.core.policy import Policy, restrict_view
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.cell import CellSpec
+from rlbench_suite.foundation.unknown_names import unknown
 
 EPISODES = {"smoke": 50, "quick": 100, "full": 200}
 """Evaluation episodes of a cell by budget.
@@ -209,7 +209,7 @@ def evaluate(
     if not isinstance(policy, Policy) and (reset := getattr(policy, "reset", None)):
         reset()
     if isinstance(policy, Policy):
-        return play(task, as_declared(policy), seeds, split=split)
+        return play(task, restrict_view(policy), seeds, split=split)
     if task.card.host:
         return play(task, policy, seeds, split=split)
     return replay(task, _choose_on_host(task, policy, seeds, split), seeds, split=split)

@@ -1,5 +1,6 @@
-"""Tasks as language models meet them: rows that score replies,
-conversations, and bridges to trainers.
+"""Show tasks to language models.
+
+There are rows that score replies, conversations, and bridges to trainers.
 """
 
 from importlib import import_module

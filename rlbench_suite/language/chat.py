@@ -27,30 +27,31 @@ Message = dict[str, Any]
 OPENAI = "https://api.openai.com/v1"
 KEY_VARIABLE = "OPENAI_API_KEY"
 
-LONGEST_REPLY = 200_000
+MAX_REPLY_CHARACTERS = 200_000
 """Most characters of a reply, about 50,000 tokens.
 
 A longer reply loses its beginning, because answers come last.
 """
 
-LARGEST_BODY = 16 * 2**20
+MAX_BODY_BYTES = 16 * 2**20
 """Most bytes of a response. A longer one is dropped and counts as an empty reply."""
 
-MOST_CALLS = 100
+MAX_TOOL_CALLS = 100
 """Most tool calls of one reply. Further calls are dropped."""
 
-SHORTEST_KEY = 12
+MIN_KEY_CHARACTERS = 12
+"""Least number of characters of a key; a shorter one is a placeholder and may be a word."""
 
 ATTEMPTS = 8
-FIRST_PAUSE = 0.5
+FIRST_PAUSE_SECONDS = 0.5
 """Seconds before the second attempt.
 
 Each pause is twice as long as the one before, give or take half.
 """
-LONGEST_PAUSE = 30.0
+MAX_PAUSE_SECONDS = 30.0
 """Seconds of a pause, at most."""
 
-LONGEST_WAIT = 300.0
+MAX_REQUESTED_PAUSE_SECONDS = 300.0
 """Longest pause in seconds that a server may ask for with ``Retry-After``."""
 
 CHARACTERS_PER_TOKEN = 4
@@ -71,8 +72,9 @@ class ChatError(OSError):
 
 
 class NoReply(ChatError):
-    """The server refuses this one conversation:
-    it is too long for the model, or breaks the server's policy.
+    """The server refuses this one conversation.
+
+    It is too long for the model, or breaks the server's policy.
     """
 
 
@@ -90,8 +92,9 @@ class Usage(NamedTuple):
     input_tokens: int
     output_tokens: int
     estimated: bool
-    """True if the server did not count,
-    so that the numbers are estimates from the lengths of the texts.
+    """True if the server did not count.
+
+    The numbers are then estimates from the lengths of the texts.
     """
 
 
@@ -99,8 +102,9 @@ class Reply(NamedTuple):
     """Reply of a model."""
 
     message: Message
-    """The reply as the next request repeats it: ``role``,
-    ``content``, and ``tool_calls`` where there are any.
+    """The reply as the next request repeats it.
+
+    It has ``role``, ``content``, and ``tool_calls`` where there are any.
     """
     usage: Usage
     finish_reason: str
@@ -229,7 +233,7 @@ class ChatClient:
         for name in ("temperature", "max_tokens"):
             if (value := getattr(self.endpoint, name)) is not None:
                 request[name] = value
-        pause = FIRST_PAUSE
+        pause = FIRST_PAUSE_SECONDS
         async with self._slots:
             for attempt in range(1, ATTEMPTS + 1):
                 try:
@@ -242,7 +246,7 @@ class ChatClient:
                     # Without jitter, all requests that a busy server refused would come back at the
                     # same moment.
                     await asyncio.sleep(lost.pause + pause * random.uniform(0.5, 1.5))
-                    pause = min(2 * pause, LONGEST_PAUSE)
+                    pause = min(2 * pause, MAX_PAUSE_SECONDS)
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, request: dict[str, Any]) -> Reply:
@@ -269,10 +273,10 @@ class ChatClient:
         if body is None:
             return Reply(
                 {"role": "assistant", "content": ""},
-                _estimate(request, "x" * LARGEST_BODY),
+                _estimate(request, "x" * MAX_BODY_BYTES),
                 "too large",
             )
-        if len(self._key) >= SHORTEST_KEY:  # a shorter one is a placeholder and may be a word
+        if len(self._key) >= MIN_KEY_CHARACTERS:
             # Some servers repeat it, and replies are stored.
             body = body.replace(self._key.encode(), b"***")
         if status == 200:
@@ -286,7 +290,7 @@ class ChatClient:
             wish = _retry_after(headers.get("retry-after", ""))
             if _code(body) == "insufficient_quota":
                 return ChatError(f"{self._url} refused, {reason}")
-            if wish > LONGEST_WAIT:
+            if wish > MAX_REQUESTED_PAUSE_SECONDS:
                 return ChatError(f"{self._url} asks to come back in {wish:.0f} s, {reason}")
             return _Lost(reason, wish)
         if status in (400, 413) and (
@@ -312,7 +316,7 @@ class ChatClient:
             body = bytearray()
             async for chunk in response.aiter_bytes():
                 body += chunk
-                if len(body) > LARGEST_BODY:
+                if len(body) > MAX_BODY_BYTES:
                     return response.status_code, response.headers, None
             return response.status_code, response.headers, bytes(body)
 
@@ -339,7 +343,7 @@ def _read(body: bytes, request: dict[str, Any]) -> Reply:
         raise _Lost(f"the response is no chat completion ({body[:100].decode(errors='replace')!r})")
     message: Message = {
         "role": "assistant",
-        "content": _clean(_joined(completion.get("content")))[-LONGEST_REPLY:],
+        "content": _clean(_join_content(completion.get("content")))[-MAX_REPLY_CHARACTERS:],
     }
     if calls := _tool_calls(completion.get("tool_calls")):
         message["tool_calls"] = calls
@@ -362,7 +366,7 @@ def _tool_calls(entries: Any) -> list[dict[str, Any]]:
     Their arguments are still text that a model wrote.
     """
     calls = []
-    for number, entry in enumerate(entries[:MOST_CALLS] if isinstance(entries, list) else ()):
+    for number, entry in enumerate(entries[:MAX_TOOL_CALLS] if isinstance(entries, list) else ()):
         call = _dictionary(entry)
         function = _dictionary(call.get("function"))
         name = function.get("name")
@@ -381,13 +385,13 @@ def _tool_calls(entries: Any) -> list[dict[str, Any]]:
             "type": "function",
             "function": {
                 "name": _clean(name)[:200],
-                "arguments": _clean(arguments)[:LONGEST_REPLY],
+                "arguments": _clean(arguments)[:MAX_REPLY_CHARACTERS],
             },
         })  # fmt: skip
     return calls
 
 
-def _joined(content: Any) -> str:
+def _join_content(content: Any) -> str:
     """Return content as one text. Some servers send a list of parts."""
     if isinstance(content, list):
         content = "".join(
@@ -418,8 +422,9 @@ def _code(body: bytes) -> Any:
 
 
 def _retry_after(header: str) -> float:
-    """Return the pause in seconds that a header asks for,
-    as a number or a date; 0 if it asks for none.
+    """Return the pause in seconds that a header asks for, as a number or a date.
+
+    Return 0 if it asks for none.
     """
     try:
         return max(0.0, float(header)) if math.isfinite(float(header)) else 0.0

@@ -28,8 +28,9 @@ Difficulty = str | float
 REPEATS = 0.05
 """Share of rows that may repeat others before a dataset warns."""
 _PATIENCE = 20
-"""A search for a new instance ends after this many times
-as many attempts as instances were found, and 1,000 more.
+"""Attempts for each instance found so far, after which a search for a new one ends.
+
+1,000 more attempts are allowed in all.
 
 If one of n equally likely instances is missing, n seeds miss it with a probability of 37 %, and 20
 n with one of 2e-9.
@@ -87,8 +88,9 @@ class Dataset(Sequence[Row], abc.ABC):
         return rows.score(entry, answer)
 
     def to_hugging_face(self) -> datasets.Dataset:
-        """Return the rows as a dataset of Hugging Face,
-        with a column ``prompt`` of chat messages for trainers.
+        """Return the rows as a dataset of Hugging Face.
+
+        It has a column ``prompt`` of chat messages for trainers.
 
         Raises:
             ImportError: the package ``datasets`` is not installed.
@@ -111,8 +113,9 @@ class Dataset(Sequence[Row], abc.ABC):
 
 
 class PuzzleDataset(Dataset):
-    """Instances of one puzzle as questions;
-    row ``i`` is the instance of seed ``seed + i``, made on request.
+    """Instances of one puzzle as questions.
+
+    Row ``i`` is the instance of seed ``seed + i``, made on request.
 
     Rows have the fields of reasoning-gym's: ``question``, ``answer``, ``metadata`` (:mod:`.rows`).
     Unlike there, train and test never overlap, whatever the seeds, because a hash of the instance
@@ -215,20 +218,23 @@ class PuzzleDataset(Dataset):
 
     def _warn_of_repeats(self) -> None:
         """Warn if many rows repeat earlier ones."""
-        each = self.size / len(self.puzzles)
-        different = sum(expected_different(puzzle.space / 2, each) for puzzle in self.puzzles)
-        if self.size - different > max(REPEATS * self.size, 1):
+        rows_per_puzzle = self.size / len(self.puzzles)
+        distinct_rows = sum(
+            expected_distinct(puzzle.space / 2, rows_per_puzzle) for puzzle in self.puzzles
+        )
+        if self.size - distinct_rows > max(REPEATS * self.size, 1):
             warnings.warn(
                 f"{self.id} has few different instances at this difficulty: of {self.size} rows "
-                f"of one split, about {different:.0f} differ. Pass unique=True to leave out "
+                f"of one split, about {distinct_rows:.0f} differ. Pass unique=True to leave out "
                 "repeated ones.",
                 stacklevel=3,
             )
 
 
-def expected_different(instances: float, rows: float) -> float:
-    """Return the expected number of different instances among rows sampled uniformly
-    from so many instances.
+def expected_distinct(instances: float, rows: float) -> float:
+    """Return the expected number of different instances among sampled rows.
+
+    The rows are sampled uniformly from so many instances.
     """
     return rows if math.isinf(instances) else -instances * math.expm1(-rows / instances)
 
@@ -240,7 +246,7 @@ class CompositeDataset(Dataset):
     skipped or repeated.
 
     Args:
-        parts: ids of puzzles with their weights, or pairs of a dataset and its weight.
+        sources: ids of puzzles with their weights, or pairs of a dataset and its weight.
         size: number of rows.
         seed: seed of the choice; for ids also that of the first row of each.
         keywords: for ids only: other arguments of :class:`PuzzleDataset` (``split``,

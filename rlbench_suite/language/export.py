@@ -1,5 +1,6 @@
-"""Datasets of puzzles as files: JSON lines, Parquet,
-and a folder as the Hugging Face hub takes it.
+"""Write datasets of puzzles as files.
+
+They are JSON lines, Parquet, or a folder as the Hugging Face hub takes it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rlbench_suite.contexts.atomic_files import replacing
-from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.foundation.atomic_files import replacing
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.rows import METADATA, Row
 
 Progress = Callable[[Iterable[int]], Iterable[int]]
@@ -27,8 +28,9 @@ CANARY = (
     "rlbench-suite canary 6f0d2d0c-8a55-4c0e-9d1b-5f2f9f6e3c1a: benchmark data must not appear in "
     "training corpora"
 )
-"""Text that every card carries, so that a corpus
-that holds test data can be found by searching for it.
+"""Text that every card carries.
+
+A corpus that holds test data can be found by searching for it.
 """
 SUFFIXES = (".jsonl", ".parquet")
 SHARD = "data/{split}-00000-of-00001.parquet"
@@ -47,8 +49,9 @@ SCHEMA = pa.schema(
         "metadata": pa.struct([(name, _TYPES.get(name, pa.string())) for name in METADATA]),
     }
 )
-"""Columns of Parquet files: those of rows, and ``prompt``,
-the question as chat messages, which trainers read.
+"""Columns of Parquet files.
+
+They are those of rows, and ``prompt``, the question as chat messages, which trainers read.
 """
 
 

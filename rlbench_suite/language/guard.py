@@ -1,5 +1,6 @@
-"""Checks that stand before a server of episodes:
-who may send it requests, and how long a request may take.
+"""Check requests before they reach a server of episodes.
+
+The checks say who may send requests, and how long a request may take.
 
 A page in a browser can send requests to a server on the same machine. So without a token a server
 answers only requests whose ``Host`` is a name of the machine itself, and it never answers pages of
@@ -17,8 +18,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 REQUEST_SECONDS = 20.0
-"""Seconds in which a client must have sent a whole HTTP request,
-and for which an idle HTTP connection stays open.
+"""Seconds in which a client must have sent a whole HTTP request.
+
+An idle HTTP connection stays open as long.
 """
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 """Form of a token, which stands in addresses."""
@@ -42,7 +44,7 @@ def is_loopback(host: str | None) -> bool:
         return False
 
 
-def checked_token(token: str | None) -> str | None:
+def check_token(token: str | None) -> str | None:
     """Return a token, or None if there is none.
 
     Raises:
@@ -69,7 +71,7 @@ class Guard:
 
     def __init__(self, app: Application, token: str | None = None) -> None:
         self.app = app
-        self.token = checked_token(token)
+        self.token = check_token(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""

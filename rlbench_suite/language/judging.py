@@ -24,15 +24,16 @@ CHUNK = 32
 """Number of replies that a worker gets at a time."""
 READY = "ready"
 """Message of a worker that has started, and of one that has loaded the puzzles of its replies."""
-_LONGEST_REASON = 500
+_MAX_REASON_SIZE = 500
 """Number of characters of an error that a verdict repeats."""
-_LONGEST_START = 120.0
+_MAX_START_SECONDS = 120.0
 """Seconds within which a worker must have started, or loaded puzzles."""
 
 
 NO_VERDICT = "this row cannot be judged: "
-"""Beginning of the reason of a verdict on a reply whose row is none,
-or has an instance that no generator has made.
+"""Beginning of the reason of a verdict on a reply whose row cannot be judged.
+
+The row is no row, or has an instance that no generator has made.
 """
 
 _LOST = Verdict(valid=False, solved=False, optimal=False, score=0.0, reason="")
@@ -56,7 +57,7 @@ class _Worker:
 
     def deadline(self, seconds: float) -> float:
         """Return the time by which it must show a sign of life."""
-        return self.since + (seconds if self.ready else _LONGEST_START)
+        return self.since + (seconds if self.ready else _MAX_START_SECONDS)
 
     def give(self, tasks: list[Task]) -> None:
         """Hand it replies to judge.
@@ -90,12 +91,12 @@ def _work(pipe: Connection, judge: Callable[..., Verdict], reading: Mapping[str,
         pipe.send(READY)
         try:
             for row, reply in tasks:
-                pipe.send(_judged(judge, row, reply, reading))
+                pipe.send(_judge_row(judge, row, reply, reading))
         except TypeError as error:
             pipe.send(error)
 
 
-def _judged(
+def _judge_row(
     judge: Callable[..., Verdict], row: Row, reply: Completion, reading: Mapping[str, Any]
 ) -> Verdict:
     """Judge a reply.
@@ -108,7 +109,7 @@ def _judged(
     try:
         return judge(row, reply, **reading)
     except ValueError as error:
-        return Verdict(False, False, False, 0.0, f"{NO_VERDICT}{str(error)[:_LONGEST_REASON]}")
+        return Verdict(False, False, False, 0.0, f"{NO_VERDICT}{str(error)[:_MAX_REASON_SIZE]}")
 
 
 class Judge:
@@ -141,8 +142,9 @@ class Judge:
         self.seconds = seconds
         self._reading = reading
         self._turn = threading.Lock()
-        """Lock of the thread whose replies are judged:
-        the answers of a worker do not say whose they are.
+        """Lock of the thread whose replies are judged.
+
+        The answers of a worker do not say whose replies they are about.
         """
         self._workers = [self._start() for _ in range(processes)]
 
@@ -164,16 +166,15 @@ class Judge:
             (number, row, reply)
             for number, (row, reply) in enumerate(zip(rows, completions, strict=True))
         ]
-        chunks = deque(tasks[at : at + CHUNK] for at in range(0, len(tasks), CHUNK))
+        chunks = deque(tasks[start : start + CHUNK] for start in range(0, len(tasks), CHUNK))
         verdicts: list[Verdict] = [_LOST] * len(tasks)
         with self._turn:
             try:
                 self._judge_all(chunks, verdicts)
-            except (
-                BaseException
-            ):  # verdicts on these replies must not be taken for those on later ones
+            except BaseException:
+                # Verdicts on these replies must not be taken for those on later ones.
                 self._workers = [
-                    self._renewed(worker) if worker.tasks else worker for worker in self._workers
+                    self._restart(worker) if worker.tasks else worker for worker in self._workers
                 ]
                 raise
         reasons = [judged.reason for judged in verdicts if judged.reason.startswith(NO_VERDICT)]
@@ -195,7 +196,7 @@ class Judge:
                     try:
                         worker.give(chunks[0])
                     except OSError:  # it was killed while it had nothing to do
-                        self._workers[index] = self._renewed(worker)
+                        self._workers[index] = self._restart(worker)
                     else:
                         chunks.popleft()
             busy = [worker for worker in self._workers if worker.tasks or not worker.ready]
@@ -265,16 +266,16 @@ class Judge:
         if not worker.tasks:
             worker.end()
             raise RuntimeError(
-                f"A process for judging did not start within {_LONGEST_START:g} s. A script needs "
-                "`if __name__ == '__main__':` around its use of Judge."
+                f"A process for judging did not start within {_MAX_START_SECONDS:g} s. A script "
+                "needs `if __name__ == '__main__':` around its use of Judge."
             )
         guilty, *waiting = worker.tasks
         verdicts[guilty[0]] = Verdict(False, False, False, 0.0, reason)
         if waiting:
             chunks.appendleft(waiting)
-        self._workers[self._workers.index(worker)] = self._renewed(worker)
+        self._workers[self._workers.index(worker)] = self._restart(worker)
 
-    def _renewed(self, worker: _Worker) -> _Worker:
+    def _restart(self, worker: _Worker) -> _Worker:
         """End a worker and start another."""
         worker.end()
         return self._start()

@@ -24,8 +24,8 @@ from typing import Any
 
 from rlbench_suite.puzzle.puzzle import (
     CLOSING,
-    LONGEST_ANSWER,
-    MOST_ECHOES,
+    MAX_ANSWER_SIZE,
+    MAX_ECHOES,
     OPENING,
     Puzzle,
     Verdict,
@@ -41,8 +41,10 @@ _PLACEHOLDERS = {"", "and", "...", "\u2026"}
 """Texts between tags of a reply that only speaks of them."""
 _AROUND = " \t\r\n`*\"'"
 """Characters around placeholders that do not matter."""
-_MOST_BOXES = 10
-_MOST_LAYERS = 10
+_MAX_BOXES = 10
+"""Largest number of boxes that are looked at, from the last one."""
+_MAX_LAYERS = 10
+"""Largest number of layers of marks around an answer."""
 _BOX = r"\boxed{"
 
 _SPACES = dict.fromkeys((0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " ")
@@ -139,7 +141,7 @@ def read_answer(
     ``bare`` is :func:`plain` of the answer, where it is known already.
     """
     verdict = puzzle.verify(instance, answer)
-    if verdict.valid or not lenient or answer is None or len(answer) > LONGEST_ANSWER:
+    if verdict.valid or not lenient or answer is None or len(answer) > MAX_ANSWER_SIZE:
         return verdict, answer
     bare = plain(answer) if bare is None else bare
     if bare != answer and (verdict := puzzle.verify(instance, bare)).valid:
@@ -192,12 +194,13 @@ def without_thoughts(reply: str, thoughts: Tags = THOUGHTS) -> str:
 
 
 def _last_tagged(reply: str, tags: Tags) -> str | None:
-    """Return the text in the last tags, the inner ones if they are nested,
-    that hold more than a placeholder.
+    """Return the text in the last tags that hold more than a placeholder.
+
+    If tags are nested, the inner ones count.
     """
     opening, closing = tags
     limit = reply.rfind(closing) + len(closing)
-    for _ in range(MOST_ECHOES):
+    for _ in range(MAX_ECHOES):
         start = reply.rfind(opening, 0, limit)
         if start < 0:
             return None
@@ -209,19 +212,16 @@ def _last_tagged(reply: str, tags: Tags) -> str | None:
 
 
 def _last_boxed(reply: str) -> str | None:
-    r"""Return the text in the last ``\boxed{}``
-    that is closed and holds more than a placeholder.
-    """
+    r"""Return the text in the last closed ``\boxed{}`` that holds more than a placeholder."""
     limit = len(reply)
-    for _ in range(_MOST_BOXES):
+    for _ in range(_MAX_BOXES):
         start = reply.rfind(_BOX, 0, limit)
         if start < 0:
             return None
         begin = end = start + len(_BOX)
         depth = 1
-        for passage in reply[begin : begin + LONGEST_ANSWER].split("}")[
-            :-1
-        ]:  # each ends at a closing brace
+        passages = reply[begin : begin + MAX_ANSWER_SIZE].split("}")
+        for passage in passages[:-1]:  # each ends at a closing brace
             depth += passage.count("{") - 1
             end += len(passage)
             if not depth:
@@ -241,22 +241,23 @@ def _is_placeholder(text: str) -> bool:
 
 
 def plain(answer: str) -> str:
-    """Return an answer without the marks around it,
-    with ASCII's spaces, digits, letters, dashes and quotes.
+    """Return an answer without the marks around it.
+
+    Its spaces, digits, letters, dashes and quotes become those of ASCII.
     """
     text = answer.translate(_ASCII).replace("\r\n", "\n").replace("\r", "\n").strip()
-    for _ in range(_MOST_LAYERS):
+    for _ in range(_MAX_LAYERS):
         label = _LABEL.match(text)
-        inner = text[label.end() :] if label else _inside(text)
+        inner = text[label.end() :] if label else _strip_marks(text)
         if inner is None and text.endswith("."):
-            inner = _inside(text[:-1].rstrip())
+            inner = _strip_marks(text[:-1].rstrip())
         if inner is None:
             break
         text = inner.strip()
     return text
 
 
-def _inside(text: str) -> str | None:
+def _strip_marks(text: str) -> str | None:
     """Return what the outermost marks surround; None if there are none."""
     fenced = text.startswith("```")
     if text[:1] not in _OPENINGS or (fenced and (not text.endswith("```") or len(text) < 6)):

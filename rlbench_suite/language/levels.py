@@ -1,5 +1,6 @@
-"""A level scheduler: each puzzle gets harder when enough replies are right,
-and easier when too few are.
+"""Schedule the levels of puzzles.
+
+A puzzle gets harder when enough replies are right, and easier when too few are.
 
 It raises the difficulty as SATURN does (Liu et al. 2025, arXiv:2505.16368), and also lowers it.
 
@@ -13,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task_card import SPLITS, TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.rows import Row, kept_puzzle, make_row, puzzle_of
 
 
@@ -129,8 +130,13 @@ class Levels:
             return
         mean = sum(recent) / len(recent)
         level = self.level[task_id]
-        step = 1 if mean >= self.up else -1 if mean <= self.down else 0
-        if step and 0 <= level + step < len(self.ladders[task_id]):
+        if mean >= self.up:
+            step = 1
+        elif mean <= self.down:
+            step = -1
+        else:
+            return
+        if 0 <= level + step < len(self.ladders[task_id]):
             self.level[task_id] += step
             recent.clear()
 

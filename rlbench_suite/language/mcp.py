@@ -1,5 +1,6 @@
-"""A server of one episode by the Model Context Protocol:
-the tools of the episode, and the task as a prompt.
+"""Serve one episode by the Model Context Protocol.
+
+The tools are those of the episode, and the task is a prompt.
 
 A client reads the task from the server's instructions or from the prompt ``task``, and calls tools
 until the episode is over. A call that cannot be read is an error that the model may read, and costs
@@ -26,8 +27,9 @@ Transport = Literal["stdio", "http"]
 
 
 def server(session: Session, name: str = "rlbench-suite") -> Server[Any]:
-    """Make a server that plays an episode;
-    the caller keeps the session, and reads the score from it.
+    """Make a server that plays an episode.
+
+    The caller keeps the session, and reads the score from it.
 
     Raises:
         ImportError: the package ``mcp`` is missing, or older than 2.0.

@@ -41,42 +41,46 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task_card import SPLITS, TaskCard
-from rlbench_suite.language.guard import Guard, checked_token, impatient_protocol
+from rlbench_suite.foundation.unknown_names import unknown
+from rlbench_suite.language.guard import Guard, check_token, impatient_protocol
 from rlbench_suite.language.session import Session, begin
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-LONGEST_FRAME = 4 * 2**20
+MAX_FRAME_CHARACTERS = 4 * 2**20
 """Characters of the longest frame that is read: a long reply counts as a reply.
 
 Longer ones get an error.
 """
-LONGEST_MESSAGE = 4 * LONGEST_FRAME
+MAX_MESSAGE_BYTES = 4 * MAX_FRAME_CHARACTERS
 """Bytes of the longest message.
 
 The WebSocket is closed with code 1009 on longer ones, before they are read.
 """
-LARGEST_SEED = 2**31
+SEED_LIMIT = 2**31
 """Seeds that the server draws are below this."""
 IDLE_SECONDS = 900.0
 """Seconds after which a client that sends nothing loses its place."""
 SPARE_CONNECTIONS = 100
 """Number of clients who may be connected beyond those who can play."""
 UPGRADE_REQUIRED = 426
-POLICY_VIOLATION, TRY_AGAIN_LATER = 1008, 1013
-"""Codes with which a WebSocket is closed."""
+"""HTTP status of a request that must become a WebSocket."""
+POLICY_VIOLATION = 1008
+"""Code with which a WebSocket is closed that breaks the server's rules."""
+TRY_AGAIN_LATER = 1013
+"""Code with which a WebSocket is closed that the server has no place for."""
 
 Metadata = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class Refused(Exception):
-    """A frame that cannot be answered; ``code`` is one
-    of OpenEnv's codes of errors, or ``FRAME_TOO_LARGE``.
+    """A frame that cannot be answered.
+
+    ``code`` is one of OpenEnv's codes of errors, or ``FRAME_TOO_LARGE``.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -211,8 +215,9 @@ class Offer:
         )
 
     def try_out(self) -> Session:
-        """Play a turn of each split, so that the first client waits
-        for no compilation; return the last episode.
+        """Play a turn of each split and return the last episode.
+
+        The first client then waits for no compilation.
 
         Raises:
             ValueError: a wrong id or difficulty.
@@ -271,14 +276,14 @@ class Connection:
         self._seated = False
 
     def _reset(self, data: dict[str, Any]) -> dict[str, Any]:
-        request = _checked(Reset, data)
+        request = _validate(Reset, data)
         if not self._seated and not self._seats.acquire(blocking=False):
             raise Refused(
                 "CAPACITY_REACHED",
                 "All sessions of this server are taken; close one, or try again later.",
             )
         self._seated = True
-        seed = secrets.randbelow(LARGEST_SEED) if request.seed is None else request.seed
+        seed = secrets.randbelow(SEED_LIMIT) if request.seed is None else request.seed
         try:
             self.session = self.offer.begin(seed, request.split, request.difficulty)
         except ValueError as error:
@@ -301,7 +306,7 @@ class Connection:
                 "VALIDATION_ERROR",
                 unknown("type of action", kind, [name for name in ACTIONS if name]),
             )
-        action = _checked(ACTIONS[kind], data)
+        action = _validate(ACTIONS[kind], data)
         if isinstance(action, ListTools):
             return _observation_frame({"tools": self.tools})
         if self.session is None:
@@ -333,10 +338,10 @@ def _read(frame: str) -> tuple[str, dict[str, Any]]:
     Raises:
         Refused: it is no frame of the protocol.
     """
-    if len(frame) > LONGEST_FRAME:
+    if len(frame) > MAX_FRAME_CHARACTERS:
         raise Refused(
             "FRAME_TOO_LARGE",
-            f"A frame has at most {LONGEST_FRAME:,} characters, got {len(frame):,}.",
+            f"A frame has at most {MAX_FRAME_CHARACTERS:,} characters, got {len(frame):,}.",
         )
     try:
         read = json.loads(frame)
@@ -363,7 +368,7 @@ def _read(frame: str) -> tuple[str, dict[str, Any]]:
     return kind, data
 
 
-def _checked(model: type[Model], data: dict[str, Any]) -> Model:
+def _validate(model: type[Model], data: dict[str, Any]) -> Model:
     for name in data:
         if name not in model.model_fields:
             raise Refused("VALIDATION_ERROR", unknown("field", name, model.model_fields))
@@ -430,7 +435,7 @@ def make_app(
         from starlette.websockets import WebSocket, WebSocketDisconnect
     except ImportError as error:
         raise ImportError("The server needs FastAPI: pip install 'rlbench-suite[serve]'") from error
-    checked_token(token)
+    check_token(token)
     card = find_card(offer.task_id)
     tools = listed(offer.try_out().tools)
     pool = ThreadPoolExecutor(threads or os.cpu_count(), thread_name_prefix="episodes")
@@ -544,6 +549,6 @@ def run(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8000) -> None:
             host=host,
             port=port,
             http=impatient_protocol(),
-            ws_max_size=LONGEST_MESSAGE,
+            ws_max_size=MAX_MESSAGE_BYTES,
             log_level="warning",
         )

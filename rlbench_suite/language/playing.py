@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlbench_suite.contexts.atomic_files import flush_names
+from rlbench_suite.foundation.atomic_files import flush_names
 from rlbench_suite.language.chat import ChatClient, Endpoint, NoReply
 from rlbench_suite.language.session import Message, Session, begin
 
@@ -94,7 +94,7 @@ class Transcript(NamedTuple):
             ValueError: it is none.
         """
         try:
-            plain = json.loads(line, parse_constant=_no_number)
+            plain = json.loads(line, parse_constant=_refuse_number)
             return cls(
                 **plain | {"game": Game(**plain["game"]), "result": Result(**plain["result"])}
             )
@@ -216,7 +216,7 @@ def rejudge(transcript: Transcript) -> Result:
     return _result(session)
 
 
-def _no_number(text: str) -> float:
+def _refuse_number(text: str) -> float:
     raise ValueError(f"not a transcript (it has the number {text})")
 
 

@@ -26,12 +26,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.registry import cards
 from rlbench_suite.core.task_card import load
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.lenient import TAGS, THOUGHTS, Tags, find_answer, plain, read_answer
-from rlbench_suite.puzzle.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle, Verdict
+from rlbench_suite.puzzle.puzzle import CLOSING, MAX_ANSWER_SIZE, OPENING, Puzzle, Verdict
 
 Row = dict[str, Any]
 """A row: ``question``, ``answer`` and ``metadata``."""
@@ -134,7 +134,7 @@ def verdict(
         answer = find_answer(
             answer, lenient=lenient, outside_thoughts=outside_thoughts, tags=tags, thoughts=thoughts
         )
-    return _judged(row, answer, lenient=lenient, partial=partial)
+    return _judge_answer(row, answer, lenient=lenient, partial=partial)
 
 
 def score(
@@ -161,14 +161,14 @@ def score(
         return 1.0  # most right replies end in the answer
     answer = find_answer(text, lenient=lenient, **reading)
     bare = (
-        plain(answer) if lenient and answer is not None and len(answer) <= LONGEST_ANSWER else None
+        plain(answer) if lenient and answer is not None and len(answer) <= MAX_ANSWER_SIZE else None
     )
     if best and best in (answer, bare):
         return 1.0
-    return _judged(row, answer, lenient=lenient, partial=partial, bare=bare).score
+    return _judge_answer(row, answer, lenient=lenient, partial=partial, bare=bare).score
 
 
-def _judged(
+def _judge_answer(
     row: Mapping[str, Any],
     answer: str | None,
     *,
@@ -184,7 +184,7 @@ def _judged(
     metadata = metadata_of(row)
     puzzle, instance = _instance(metadata["id"], metadata["tier"], metadata["instance"])
     try:
-        return _by_rules(
+        return _judge_by_rules(
             row, metadata, puzzle, instance, answer, lenient=lenient, partial=partial, bare=bare
         )
     except (
@@ -201,7 +201,7 @@ def _judged(
         ) from error
 
 
-def _by_rules(
+def _judge_by_rules(
     row: Mapping[str, Any],
     metadata: Mapping[str, Any],
     puzzle: Puzzle[Any],
@@ -225,8 +225,9 @@ def _by_rules(
 
 @lru_cache(maxsize=_CACHED_INSTANCES)
 def _yardsticks(task_id: str, tier: float, text: str, best: str | None) -> tuple[str, float]:
-    """Return what partial credit is measured by: an answer that scores 1,
-    and the likeness that needs no effort.
+    """Return what partial credit is measured by.
+
+    That is an answer that scores 1, and the likeness that needs no effort.
     """
     puzzle, instance = _instance(task_id, tier, text)
     if not best:  # the row does not tell
@@ -261,8 +262,9 @@ def text_of(completion: Completion) -> str | None:
 
 
 def _content(content: Any) -> str | None:
-    """Return the text of a message's content: text,
-    None, or a list of parts, of which those with text count.
+    """Return the text of a message's content.
+
+    The content is text, None, or a list of parts, of which those with text count.
     """
     if content is None or isinstance(content, str):
         return content

@@ -12,17 +12,18 @@ import gymnasium
 import numpy as np
 
 from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS, TextEnv, action_in, why_over
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.episode import scalar_return
 from rlbench_suite.core.registry import card as find_card
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.lenient import find_answer, judge_answer, plain
 from rlbench_suite.language.rows import puzzle_of, text_of
 from rlbench_suite.language.tools import Schema, read_arguments, text_tool
 from rlbench_suite.puzzle.puzzle import Verdict
 
 Message = dict[str, Any]
-"""A chat message of OpenAI's form: ``role`` and ``content``;
-``tool_calls`` or ``tool_call_id`` where there are any.
+"""A chat message of OpenAI's form.
+
+It has ``role`` and ``content``, and ``tool_calls`` or ``tool_call_id`` where there are any.
 """
 
 History = Literal["delta", "full", "window"]
@@ -162,8 +163,9 @@ class Session(abc.ABC):
 
     @property
     def score(self) -> float:
-        """Score of the episode: 0 to 1 for a one-shot puzzle;
-        else normalised (:mod:`rlbench_suite.core.scale`).
+        """Score of the episode.
+
+        A one-shot puzzle has 0 to 1; other tasks are normalised (:mod:`rlbench_suite.core.scale`).
 
         It is not a number before the end, because a loss can still come, and if the card has no
         measured scores.
@@ -183,8 +185,10 @@ class Session(abc.ABC):
     @property
     def briefing(self) -> str:
         """Everything that a player who acts by tool calls reads first: rules, and the instance."""
-        how = "" if self.uses_tools else "Call reply in each turn."
-        return "\n\n".join(paragraph for paragraph in (self.system, self.opening, how) if paragraph)
+        hint = "" if self.uses_tools else "Call reply in each turn."
+        return "\n\n".join(
+            paragraph for paragraph in (self.system, self.opening, hint) if paragraph
+        )
 
     def messages(self) -> list[Message]:
         """Return the whole conversation so far, as a chat endpoint takes it.
@@ -270,8 +274,8 @@ class PuzzleSession(Session):
         answer = read_arguments(arguments).get("answer")
         if not isinstance(answer, str):
             raise ValueError("submit_answer takes the text of the answer as its argument 'answer'")
-        inside = self.puzzle.extract(answer)
-        return answer.strip() if inside is None else inside
+        extracted = self.puzzle.extract(answer)
+        return answer.strip() if extracted is None else extracted
 
     def _verdict(self, answer: str | None) -> Verdict:
         return judge_answer(self.puzzle, self.instance, answer, lenient=self.lenient)
@@ -327,8 +331,8 @@ class EpisodeSession(Session):
         task_tools = self.task.tools()
         self.tools = task_tools or [REPLY]
         self.uses_tools = bool(task_tools)
-        how = WITH_TOOLS if task_tools else FREE_TEXT
-        self.system = "\n\n".join((self.task.rules(), f"{self.task.how_to_act()}\n{how}"))
+        form = WITH_TOOLS if task_tools else FREE_TEXT
+        self.system = "\n\n".join((self.task.rules(), f"{self.task.how_to_act()}\n{form}"))
         first_turn = self.task.describe_turn(None, self._state, self.view.params)
         self.opening = (
             observation if history == "full" else "\n".join((first_turn, *self._time_left()))
@@ -338,8 +342,9 @@ class EpisodeSession(Session):
         return self._step(self._mend_reply(text) if self.lenient else text)
 
     def _mend_reply(self, reply: str) -> str:
-        """Return the action of a reply in a form that can be read;
-        the reply itself if there is none.
+        """Return the action of a reply in a form that can be read.
+
+        Return the reply itself if it has none.
 
         A reply that can be read as it stands is. Else its action is looked for without the marks
         around it, then in the last code block, then in the last line. Whether it can be read
@@ -431,9 +436,9 @@ class EpisodeSession(Session):
             *(message for turn in self.messages_by_turn[left_out:] for message in turn),
         ]
         if not self.done:
-            now = self.task.describe_turn(None, self._state, self.view.params)
+            situation = self.task.describe_turn(None, self._state, self.view.params)
             messages[-1] = messages[-1] | {
-                "content": f"{messages[-1]['content']}\n\nAll that is known now:\n{now}"
+                "content": f"{messages[-1]['content']}\n\nAll that is known now:\n{situation}"
             }
         return messages
 

@@ -1,5 +1,6 @@
-"""Tools of language models: JSON schemas in OpenAI's form,
-arguments of calls, and Python functions of schemas.
+"""Handle the tools of language models.
+
+There are JSON schemas in OpenAI's form, arguments of calls, and Python functions of schemas.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from inspect import Parameter, Signature
 from typing import Any, Literal, Optional
 
 Schema = dict[str, Any]
-"""A tool in OpenAI's form:
-``{"type": "function", "function": {"name", "description", "parameters"}}``.
+"""A tool in OpenAI's form.
+
+It is ``{"type": "function", "function": {"name", "description", "parameters"}}``.
 """
 
 PYTHON_TYPES: dict[str, Any] = {
@@ -39,8 +41,9 @@ def text_tool(name: str, description: str, argument: str, meaning: str) -> Schem
 
 
 def read_arguments(arguments: dict[str, Any] | str | None) -> dict[str, Any]:
-    """Read the arguments of a call: a dict,
-    or its JSON as chat endpoints return it; nothing means no arguments.
+    """Read the arguments of a call.
+
+    They are a dict, or its JSON as chat endpoints return it; nothing means no arguments.
 
     Raises:
         ValueError: they are anything else.

@@ -1,5 +1,6 @@
-"""Tasks in the forms that TRL's ``GRPOTrainer`` takes:
-datasets of prompts, reward functions, environments with tools.
+"""Give tasks the forms that TRL's ``GRPOTrainer`` takes.
+
+These are datasets of prompts, reward functions, and environments with tools.
 
 There are two ways to train. A one-shot puzzle needs :func:`prompt_dataset` and
 :func:`puzzle_reward`. A task that is played in turns or by tools needs :func:`environment_factory`:
@@ -18,9 +19,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task_card import SPLITS
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.rows import Completion, Row, score, verdict
 from rlbench_suite.language.session import Session, begin
 from rlbench_suite.language.tools import Schema, function_of
@@ -29,14 +30,16 @@ if TYPE_CHECKING:
     import datasets
 
 RewardFunction = Callable[..., list[float | None]]
-"""A reward function of TRL:
-``function(completions=..., COLUMN=..., **others)`` returns a number a completion.
+"""A reward function of TRL, which returns a number a completion.
+
+It is called as ``function(completions=..., COLUMN=..., **others)``.
 """
 
 
 class TaskEnvironment:
-    """A conversation with a task, as an environment
-    for TRL's ``GRPOTrainer(environment_factory=...)``.
+    """A conversation with a task, as an environment for TRL.
+
+    ``GRPOTrainer(environment_factory=...)`` takes it.
 
     The trainer makes it without arguments, calls ``reset`` with a row of its dataset, and offers
     the other public methods to the model as tools. :func:`environment_factory` makes a subclass
@@ -98,7 +101,9 @@ class TaskEnvironment:
         if not self._session:
             return 0.0
         value = self._session.score_so_far
-        return 0.0 if math.isnan(value) else value if self._session.done else min(value, 0.0)
+        if math.isnan(value):
+            return 0.0
+        return value if self._session.done else min(value, 0.0)
 
     def _call(self, name: str, arguments: dict[str, Any]) -> str:
         """Play the call of a tool and return what the model reads next.
@@ -169,8 +174,9 @@ def environment_factory(
 
 
 def _method(schema: Schema) -> tuple[str, Callable[..., str]]:
-    """Make a method that calls a tool, with the signature
-    and docstring that the trainer reads; return it and its name.
+    """Make a method that calls a tool; return it and its name.
+
+    It has the signature and docstring that the trainer reads.
 
     A method whose name the environment needs itself gets an underscore at its end.
     """
@@ -196,8 +202,9 @@ def puzzle_reward(
     answer: Sequence[str | None] | None = None,
     **_: Any,
 ) -> list[float | None]:
-    """Score completions from 0 to 1, strictly:
-    a reward function of TRL. See :func:`make_reward` for options.
+    """Score completions from 0 to 1, strictly, as a reward function of TRL.
+
+    See :func:`make_reward` for options.
 
     A row without metadata belongs to another dataset. Its reward is None, which leaves it to other
     reward functions.
@@ -211,8 +218,9 @@ def format_reward(
     answer: Sequence[str | None] | None = None,
     **_: Any,
 ) -> list[float | None]:
-    """Return 1 for each completion whose answer has the format
-    that the puzzle asks for, right or wrong; else 0.
+    """Return 1 for each completion whose answer has the format that the puzzle asks for.
+
+    It is 1 whether the answer is right or wrong, and 0 for other formats.
     """
     return _each(
         lambda row, completion: float(verdict(row, completion).valid), completions, metadata, answer
@@ -220,8 +228,9 @@ def format_reward(
 
 
 def make_reward(*, format_weight: float = 0.0, **reading: Any) -> RewardFunction:
-    """Make a reward function of TRL that scores completions
-    in another way than :func:`puzzle_reward`.
+    """Make a reward function of TRL.
+
+    It scores completions in another way than :func:`puzzle_reward`.
 
     Args:
         format_weight: share of the reward that a well-formed answer earns, right or wrong; the
@@ -266,8 +275,10 @@ def _each(
 ) -> list[float | None]:
     """Return the reward of each completion; None for rows of other datasets."""
     return [
-        reward({"answer": best or "", "metadata": of}, completion) if _is_ours(of) else None
-        for completion, of, best in zip(
+        reward({"answer": best or "", "metadata": row_metadata}, completion)
+        if _is_ours(row_metadata)
+        else None
+        for completion, row_metadata, best in zip(
             completions, metadata, answer or [""] * len(metadata), strict=True
         )
     ]
@@ -286,8 +297,9 @@ def _is_ours(metadata: Mapping[str, Any] | str | None) -> bool:
 
 
 def prompt_dataset(rows: Iterable[Row], *, environment: bool = False) -> datasets.Dataset:
-    """Return rows as a Hugging Face dataset with the column ``prompt``
-    of chat messages, as trainers take it.
+    """Return rows as a Hugging Face dataset.
+
+    It has the column ``prompt`` of chat messages, as trainers take it.
 
     Args:
         rows: rows of any puzzles, such as a :class:`rlbench_suite.language.PuzzleDataset`, or of
@@ -319,8 +331,9 @@ def episode_rows(
     seed: int = 0,
     difficulty: str | float | None = None,
 ) -> Iterable[Row]:
-    """Yield rows for :func:`environment_factory`:
-    ``size`` episodes of each task, whether or not it is a puzzle.
+    """Yield rows for :func:`environment_factory`.
+
+    There are ``size`` episodes of each task, whether or not it is a puzzle.
 
     Nothing is generated yet: the environment makes the episode of a row from its seed.
 

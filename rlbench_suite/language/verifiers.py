@@ -1,5 +1,6 @@
-"""Puzzles and episodes as tasks of the library ``verifiers`` (``verifiers.v1``),
-which ``prime-rl`` trains on.
+"""Turn puzzles and episodes into tasks of the library ``verifiers``.
+
+They are tasks of ``verifiers.v1``, which ``prime-rl`` trains on.
 
 The library finds a taskset by the name of a module of yours, which exports one taskset, and the
 environment and the harness of this file::
@@ -134,8 +135,9 @@ class Episode(vf.Task[Instance]):
 
     @vf.reward(weight=1.0)
     async def episode_score(self, trace: vf.Trace) -> float:
-        """Return the normalised score that :class:`Play` has noted;
-        0 if the episode was not played to its end.
+        """Return the normalised score that :class:`Play` has noted.
+
+        It is 0 if the episode was not played to its end.
         """
         return float(trace.info.get("score", 0.0))
 

@@ -26,7 +26,7 @@ def batch_last(function: Callable[..., Result]) -> Callable[..., Result]:
     """Return a function of integers, computed for the whole batch at once under ``jax.vmap``.
 
     The function must also take arrays with more axes behind their own, and give such arrays. So it
-    indexes and reduces first axes only, and numbers the entries of an axis by :func:`numbered`.
+    indexes and reduces first axes only, and numbers the entries of an axis by :func:`axis_numbers`.
     """
 
     def compute(size: int, batched: Any, args: Any) -> Any:
@@ -42,8 +42,9 @@ def batch_last(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def few_in_one_kernel(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a function of integers, without scatters,
-    that a single environment computes in one kernel.
+    """Return a function of integers that a single environment computes in one kernel.
+
+    The function has no scatters.
     """
 
     def compute(size: int, batched: Any, args: Any) -> Any:
@@ -53,7 +54,7 @@ def few_in_one_kernel(function: Callable[..., Result]) -> Callable[..., Result]:
     return _with_batch_rule(function, compute)
 
 
-def numbered(count: int, like: Any) -> np.ndarray:
+def axis_numbers(count: int, like: Any) -> np.ndarray:
     """Return the numbers from 0 on for an axis before those of an array: ``(count, 1, ...)``."""
     return np.arange(count, dtype=np.int32).reshape(count, *(1,) * np.ndim(like))
 

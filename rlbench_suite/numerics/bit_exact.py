@@ -1,5 +1,6 @@
-"""Compile computations so that they round the same alone,
-in a batch of any size, and inside any program.
+"""Compile computations so that they always round the same.
+
+They do so alone, in a batch of any size, and inside any program.
 
 Compilers contract ``a * b + c`` into one rounding where both operations land in one kernel. So the
 last bit of a result depends on what is fused with it, and on whether it is vectorised. Measured on
@@ -23,8 +24,9 @@ Result = TypeVar("Result")
 
 
 def exact_vmap(function: Callable[..., Any], *args: Any) -> Any:
-    """Return ``jax.vmap(function)(*args)``,
-    with the same bits for a batch of any size and in any program.
+    """Return ``jax.vmap(function)(*args)``, with reproducible bits.
+
+    They are the same for a batch of any size and in any program.
     """
     size = jax.tree.leaves(args)[0].shape[0]
     compute = compile_apart(jax.vmap(function))
@@ -57,7 +59,8 @@ def computed_once(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def compile_apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, compiled by itself:
+    """Return the function, compiled by itself.
+
     XLA fuses nothing across a call that is kept, nor across a branch.
     """
 

@@ -1,5 +1,6 @@
-"""Sets of small numbers as bits: find the member with a given rank,
-and unpack bits into flags or observations.
+"""Handle sets of small numbers as bits.
+
+Find the member with a given rank, and unpack bits into flags or observations.
 
 ``argmax(cumsum(mask) > rank)`` gives the same result as :meth:`BitSet.select`. It takes longer in
 batches on CPUs, where XLA computes prefix sums and maxima one entry after another.
@@ -18,7 +19,7 @@ import numpy as np
 from jax import lax
 
 from rlbench_suite.numerics.bit_exact import computed_once
-from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.numerics.reductions import sum_in_order
 
 _WORD = 32
 """Bits of a machine word."""
@@ -31,8 +32,9 @@ class BitSet(NamedTuple):
     """A set of numbers from 0 on."""
 
     words: jax.Array
-    """uint32 ``(groups, 16)``: bit b of word w of group g stands
-    for the number ``32 * (16 * g + w) + b``.
+    """Bits of the set, uint32 ``(groups, 16)``.
+
+    Bit b of word w of group g stands for the number ``32 * (16 * g + w) + b``.
     """
 
     @classmethod
@@ -61,17 +63,18 @@ class BitSet(NamedTuple):
     @property
     def size(self) -> jax.Array:
         """Number of members, int32."""
-        return summed(self._counts.reshape(-1))
+        return sum_in_order(self._counts.reshape(-1))
 
     @property
     def _counts(self) -> jax.Array:
         return lax.population_count(self.words).astype(jnp.int32)
 
     def select(self, rank: jax.Array) -> jax.Array:
-        """Return the member with ``rank`` smaller members,
-        int32; if there is none, a number that is not a member.
+        """Return the member with ``rank`` smaller members, int32.
+
+        If there is none, return a number that is not a member.
         """
-        group, rank = _find_group(list(summed(self._counts, 1)), rank)
+        group, rank = _find_group(list(sum_in_order(self._counts, 1)), rank)
         words = lax.dynamic_index_in_dim(self.words, group, keepdims=False)
         index, rank = _find_group(list(lax.population_count(words).astype(jnp.int32)), rank)
         word = _pick(list(words), index)
@@ -86,8 +89,9 @@ class BitSet(NamedTuple):
 
 
 def unpack_bits(numbers: Sequence[jax.Array], width: int) -> jax.Array:
-    """Return the lowest ``width`` bits of each number,
-    one after another, bool ``(len(numbers) * width,)``.
+    """Return the lowest ``width`` bits of each number, one after another.
+
+    They are bool ``(len(numbers) * width,)``.
 
     ``jnp.stack`` of the same flags takes longer in batches on CPUs, where XLA computes for every
     entry of the result which flag it is.
@@ -98,12 +102,12 @@ def unpack_bits(numbers: Sequence[jax.Array], width: int) -> jax.Array:
         width: bits to take of each, at most 32.
     """
 
-    words = joined_bits([(number, width) for number in numbers])
+    words = join_bits([(number, width) for number in numbers])
     bits = words[:, None] >> np.arange(_WORD, dtype=np.uint32) & 1
     return (bits == 1).reshape(-1)[: len(numbers) * width]
 
 
-def joined_bits(fields: Sequence[tuple[jax.Array, int]]) -> jax.Array:
+def join_bits(fields: Sequence[tuple[jax.Array, int]]) -> jax.Array:
     """Return words that hold numbers one after another, uint32 ``(n,)``.
 
     Args:
@@ -123,8 +127,9 @@ def joined_bits(fields: Sequence[tuple[jax.Array, int]]) -> jax.Array:
 
 
 def flags_and_numbers(words: jax.Array, count: int, numbers: jax.Array) -> jax.Array:
-    """Return the first ``count`` bits of some words as flags,
-    then numbers, all of the numbers' dtype.
+    """Return the first ``count`` bits of some words as flags, then numbers.
+
+    All have the dtype of the numbers.
 
     ``jnp.concatenate`` takes more than twice as long in batches on CPUs, because it copies all
     flags once more.
@@ -161,8 +166,9 @@ def flags_and_numbers(words: jax.Array, count: int, numbers: jax.Array) -> jax.A
 
 
 def _pack_bytes(mask: jax.Array, entries: slice) -> jax.Array:
-    """Return a part of a mask with eight entries packed into each uint8;
-    a part of fewer than eight gives one.
+    """Return a part of a mask with eight entries packed into each uint8.
+
+    A part of fewer than eight gives one uint8.
     """
     eights = mask[entries].astype(jnp.uint8)
     eights = eights.reshape(-1, min(eights.shape[0], _BYTE))
@@ -170,16 +176,17 @@ def _pack_bytes(mask: jax.Array, entries: slice) -> jax.Array:
 
 
 def _find_group(sizes: Sequence[jax.Array], rank: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Find which part holds the member with the given overall rank,
-    and its rank within that part.
+    """Find which part holds the member with the given overall rank.
+
+    Return the part, and the member's rank within it.
     """
-    index = before = until = jnp.zeros_like(rank)
+    index = members_before = members_until = jnp.zeros_like(rank)
     for size in sizes[:-1]:
-        until += size
-        past = until <= rank
-        index += past
-        before = jnp.where(past, until, before)
-    return index, rank - before
+        members_until += size
+        is_past = members_until <= rank
+        index += is_past
+        members_before = jnp.where(is_past, members_until, members_before)
+    return index, rank - members_before
 
 
 def _pick(values: Sequence[jax.Array], index: jax.Array) -> jax.Array:

@@ -24,8 +24,9 @@ def jax_has_run() -> bool:
 
 @cache
 def calling_thread_device() -> jax.Device:
-    """Return a CPU device that computes in the thread that calls,
-    for programs of a few microseconds.
+    """Return a CPU device that computes in the thread that calls.
+
+    It is for programs of a few microseconds.
 
     JAX's own CPU device hands every program of more than a thousand operations to another thread.
     The two context switches take longer than a quadcopter's step

@@ -1,5 +1,6 @@
-"""Faster forms of ``jax.random.fold_in``, ``bits``,
-``uniform`` and ``normal`` for batches on CPUs, with the same bits.
+"""Compute JAX's random numbers faster in batches on CPUs, with the same bits.
+
+There are forms of ``jax.random.fold_in``, ``bits``, ``uniform`` and ``normal``.
 
 On CPUs, JAX runs the rounds of Threefry in a loop, which stores the result of each round in memory.
 In this file they are unrolled.
@@ -23,8 +24,9 @@ _PARITY = np.uint32(0x1BD11BDA)
 
 @jax.jit
 def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
-    """Return the key data that ``jax.random.fold_in`` gives
-    for the data of a Threefry key: uint32 ``(2,)``.
+    """Return the key data that ``jax.random.fold_in`` gives, uint32 ``(2,)``.
+
+    The argument is the data of a Threefry key.
 
     Threefry-2x32 with 20 rounds: Salmon et al. 2011, doi:10.1145/2063384.2063405.
     """
@@ -46,15 +48,17 @@ def bits(key: jax.Array, count: int) -> jax.Array:
 
 
 def uniform(key: jax.Array, count: int) -> jax.Array:
-    """Sample what ``jax.random.uniform`` samples from the key with this data:
-    float32 ``(count,)`` in [0, 1).
+    """Sample what ``jax.random.uniform`` samples from the key with this data.
+
+    The numbers are float32 ``(count,)`` in [0, 1).
     """
     return _sample(key, count, _fraction)
 
 
 def normal(key: jax.Array, count: int) -> jax.Array:
-    """Sample what ``jax.random.normal`` samples from the key
-    with this data: float32 ``(count,)``.
+    """Sample what ``jax.random.normal`` samples from the key with this data.
+
+    The numbers are float32 ``(count,)``.
     """
     low = np.nextafter(np.float32(-1), np.float32(0))
 

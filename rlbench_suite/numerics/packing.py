@@ -1,5 +1,6 @@
-"""Pack a pytree of scalars and small arrays into one buffer,
-so that a single env passes one array to the host a step.
+"""Pack a pytree of scalars and small arrays into one buffer.
+
+A single env so passes one array to the host a step.
 
 Passing seventeen state leaves into a compiled call and out of it costs ten times the physics.
 Passing one buffer costs a few microseconds, because the program reads it where it lies. The buffer
@@ -38,8 +39,9 @@ class Layout:
         for i, leaf in enumerate(leaves):
             kinds.setdefault(i if leaf.shape else np.dtype(leaf.dtype), []).append(i)
         self.groups = list(kinds.values())
-        """Indices of the leaves in their order in the buffer,
-        grouped: all scalars of a dtype, or one array.
+        """Indices of the leaves in their order in the buffer, grouped.
+
+        A group is all scalars of a dtype, or one array.
         """
         order = [i for group in self.groups for i in group]
         ends = np.cumsum([math.prod(leaves[i].shape) for i in order]).tolist()
@@ -62,8 +64,9 @@ class Layout:
             (run.dtype.kind, run.span, None if run.dtype in wide else run.dtype, run.shape)
             for run in runs
         ]
-        """Kind, position, dtype to convert to and shape
-        of all that is read from a buffer on the host.
+        """Description of all that is read from a buffer on the host.
+
+        Each has a kind, a position, a dtype to convert to, and a shape.
         """
 
     @staticmethod
@@ -111,8 +114,9 @@ class Layout:
         return self._decode(buffer[field.span], field.dtype).reshape(field.shape)
 
     def unpack_numpy(self, buffer: np.ndarray) -> Any:
-        """Return the pytree of a buffer on the host;
-        arrays are views of it where the width allows it.
+        """Return the pytree of a buffer on the host.
+
+        Arrays are views of the buffer where the width allows it.
         """
         # As :meth:`read` for each run, with the views made once: the text view does this at every
         # turn.
@@ -129,8 +133,9 @@ class Layout:
         return self.treedef.unflatten([values[i] for i in self._in_order])
 
     def read(self, buffer: np.ndarray, field: Field) -> np.ndarray:
-        """Return one field of a buffer on the host:
-        a view where the width allows it, else a copy.
+        """Return one field of a buffer on the host.
+
+        It is a view where the width allows it, else a copy.
         """
         view = buffer[field.span]
         if field.dtype.kind == "f":
@@ -140,8 +145,9 @@ class Layout:
         return view if len(field.shape) == 1 else view.reshape(field.shape)
 
     def reader(self, buffer: np.ndarray, field: Field, dtype: Any) -> Callable[[], np.ndarray]:
-        """Return a function that copies one field out of this buffer,
-        in half the time of :meth:`read`.
+        """Return a function that copies one field out of this buffer.
+
+        It takes half the time of :meth:`read`.
         """
         view = buffer[field.span]
         if field.dtype.kind == "f":
@@ -150,8 +156,9 @@ class Layout:
         return view.copy if view.dtype == dtype else partial(view.astype, dtype)
 
     def scalar_reader(self, fields: list[Field]) -> Callable[[Any], tuple[Any, ...]]:
-        """Return a function that reads these scalar fields
-        of a buffer in one call, as Python's own numbers.
+        """Return a function that reads these scalar fields of a buffer in one call.
+
+        It returns Python's own numbers.
 
         The fields are in the order of the buffer.
         """

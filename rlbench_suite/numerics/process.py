@@ -1,5 +1,6 @@
-"""Limits of JAX in this process: no calls after a fork,
-float64 in a context, memory for compiled programs.
+"""Set the limits of JAX in this process.
+
+There are no calls after a fork, float64 only in a context, and not too many compiled programs.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ def precision(task: HasDtype) -> AbstractContextManager[Any]:
 
 
 def on_the_cpu() -> AbstractContextManager[Any]:
-    """Return the context in which JAX computes on the CPU,
-    also where its default is an accelerator.
+    """Return the context in which JAX computes on the CPU.
+
+    It does so also where JAX's default is an accelerator.
 
     An accelerator rounds otherwise than a CPU, and each kind of it otherwise than the next. A
     flight of 500 steps replayed from its actions then ends elsewhere. So whatever others may replay

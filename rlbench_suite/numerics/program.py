@@ -1,5 +1,6 @@
-"""Compiled programs from one buffer to another,
-for the device that computes in the calling thread.
+"""Compile programs from one buffer to another.
+
+They run on the device that computes in the calling thread.
 """
 
 from __future__ import annotations

@@ -18,7 +18,9 @@ from jax import lax
 from rlbench_suite.numerics.bit_exact import computed_once
 
 
-def reduced(combine: Callable[[Any, Any], Any], array: jax.Array, axis: int = 0) -> jax.Array:
+def reduce_in_order(
+    combine: Callable[[Any, Any], Any], array: jax.Array, axis: int = 0
+) -> jax.Array:
     """Return the entries along an axis, combined from the first to the last."""
 
     def unrolled(array: jax.Array) -> jax.Array:
@@ -33,11 +35,11 @@ def reduced(combine: Callable[[Any, Any], Any], array: jax.Array, axis: int = 0)
     return computed_once(unrolled)(array) if array.ndim > 1 else unrolled(array)
 
 
-def summed(array: jax.Array, axis: int = 0) -> jax.Array:
+def sum_in_order(array: jax.Array, axis: int = 0) -> jax.Array:
     """Return the sum along an axis, in the array's own dtype."""
-    return reduced(operator.add, array, axis)
+    return reduce_in_order(operator.add, array, axis)
 
 
 def union(array: jax.Array, axis: int = 0) -> jax.Array:
     """Return the bitwise or along an axis; for booleans, True if any is true."""
-    return reduced(operator.or_, array, axis)
+    return reduce_in_order(operator.or_, array, axis)

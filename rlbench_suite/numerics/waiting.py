@@ -31,8 +31,9 @@ def compiling(name: str) -> Iterator[None]:
 
 
 def announce_first_call(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a jitted function whose first call,
-    which compiles it, is announced (:func:`compiling`).
+    """Return a jitted function whose first call is announced (:func:`compiling`).
+
+    The first call compiles it.
     """
     compiled = False
 

@@ -1,5 +1,6 @@
-"""Banks of puzzle instances: arrays, made by a generator on the host,
-from which a compiled task draws its contexts.
+"""Store puzzle instances in banks of arrays.
+
+A generator on the host makes them, and a compiled task draws its contexts from them.
 
 Making an instance may be a search (for uniqueness, for few clues), which cannot happen inside a
 compiled step. A bank holds the instances of seeds 0, 1, 2, ... of one puzzle, tier and split, with
@@ -20,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlbench_suite.contexts.atomic_files import replacing
-from rlbench_suite.contexts.cache_folder import cache_folder
 from rlbench_suite.core.task_card import SPLITS
+from rlbench_suite.foundation.atomic_files import replacing
+from rlbench_suite.foundation.cache_folder import cache_folder
 from rlbench_suite.puzzle.puzzle import Puzzle
 
 STOP = -1
@@ -80,16 +81,17 @@ def load_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
 
 
 def build_bank(puzzle: Puzzle[Any], split: str, count: int) -> Bank:
-    """Make the instances of seeds 0 to ``count`` - 1 and solve them;
-    a progress bar on a terminal.
+    """Make the instances of seeds 0 to ``count`` - 1 and solve them.
+
+    A terminal shows a progress bar.
     """
     from rich.console import Console
     from rich.progress import track
 
     console = Console(stderr=True)
-    what = f"{puzzle.name} {puzzle.tier:g}, {split}"
+    label = f"{puzzle.name} {puzzle.tier:g}, {split}"
     seeds = track(
-        range(count), what, console=console, transient=True, disable=not console.is_terminal
+        range(count), label, console=console, transient=True, disable=not console.is_terminal
     )
     instances: list[Any] = [puzzle.generate(seed, split) for seed in seeds]
     plans = [list(puzzle.plan(instance)) for instance in instances]
@@ -111,7 +113,7 @@ def _recipe(module: str) -> str:
     files = {Path(__file__).with_name("puzzle.py"), Path(__file__).with_name("dice.py")}
     spec = importlib.util.find_spec(module)
     if spec and spec.origin:
-        files |= _with_imports(Path(spec.origin), module.rpartition(".")[0])
+        files |= _imported_files(Path(spec.origin), module.rpartition(".")[0])
     hashed = hashlib.sha256()
     for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
         hashed.update(_code(file).encode())
@@ -131,8 +133,9 @@ _TEXTS = {
 
 
 def _code(file: Path) -> str:
-    """Return the code of a file without comments,
-    docstrings and prompts, which change no instance.
+    """Return the code of a file without comments, docstrings and prompts.
+
+    These change no instance.
     """
     tree = ast.parse(file.read_bytes())
     for node in ast.walk(tree):
@@ -153,9 +156,10 @@ def _code(file: Path) -> str:
     return ast.dump(tree)
 
 
-def _with_imports(module: Path, package: str) -> set[Path]:
-    """Return the files of a module and of all modules of its family that it imports,
-    directly or not. Run none of them.
+def _imported_files(module: Path, package: str) -> set[Path]:
+    """Return the files of a module and of its family that it imports, directly or not.
+
+    None of them is run.
 
     A family is a package below ``rlbench_suite.envs``, or all of a third party's package.
     """
@@ -169,28 +173,29 @@ def _with_imports(module: Path, package: str) -> set[Path]:
         if file in files or not file.exists():
             continue
         files.add(file)
-        inside = [*family, *file.parent.relative_to(root).parts]
+        file_package = [*family, *file.parent.relative_to(root).parts]
         names: list[list[str]] = []
         for node in ast.walk(ast.parse(file.read_bytes())):
             if isinstance(node, ast.Import):
                 names += [alias.name.split(".") for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
-                origin = inside[: len(inside) - node.level + 1] if node.level else []
+                origin = file_package[: len(file_package) - node.level + 1] if node.level else []
                 origin = origin + (node.module.split(".") if node.module else [])
                 names += [[*origin, alias.name] for alias in node.names]
         for name in names:
             if name[: len(family)] == family:
-                below = name[len(family) :]
+                subnames = name[len(family) :]
                 waiting += [
-                    root.joinpath(*below[:depth]).with_suffix(".py")
-                    for depth in range(1, len(below) + 1)
+                    root.joinpath(*subnames[:depth]).with_suffix(".py")
+                    for depth in range(1, len(subnames) + 1)
                 ]
     return files
 
 
 def bank_of_both_splits(puzzle: Puzzle[Any], count: int) -> Bank:
-    """Join ``count`` train instances and ``count`` test instances;
-    a split begins at its number times ``count``.
+    """Join ``count`` train instances and ``count`` test instances.
+
+    A split begins at its number times ``count``.
     """
     banks = [load_bank(puzzle, split, count) for split in SPLITS]
     longest = max(bank.plans.shape[1] for bank in banks)

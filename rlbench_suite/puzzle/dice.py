@@ -66,9 +66,10 @@ class Dice:
         self._raw = _NO_WORDS
         self._words: list[int] = []
 
-    def _more(self, count: int = _CHUNK) -> list[int]:
-        """Return the next ``count`` words,
-        or the rest of a block if it has fewer, in reverse order.
+    def _draw_words(self, count: int = _CHUNK) -> list[int]:
+        """Return the next ``count`` words in reverse order.
+
+        Return the rest of a block if it has fewer.
         """
         if not len(self._raw):
             with _LOCK:  # making a Philox takes four times as long as setting its state
@@ -85,14 +86,14 @@ class Dice:
     def word(self) -> int:
         """Sample 64 random bits."""
         if not self._words:
-            self._words = self._more()
+            self._words = self._draw_words()
         return self._words.pop()
 
     def words(self, count: int) -> list[int]:
         """Sample ``count`` times :meth:`word`."""
         ready = self._words
         while len(ready) < count:
-            ready[:0] = self._more(max(count - len(ready), _CHUNK))
+            ready[:0] = self._draw_words(max(count - len(ready), _CHUNK))
         first = len(ready) - count
         words = ready[first:]
         del ready[first:]
@@ -107,8 +108,9 @@ class Dice:
         return low + (self.word() * (high - low + 1) >> 64)
 
     def share(self, count: int) -> int:
-        """Return a whole number from 0 to ``count`` - 1
-        that depends on the keys alone, not on earlier numbers.
+        """Return a whole number from 0 to ``count`` - 1.
+
+        It depends on the keys alone, not on earlier numbers.
 
         Seeds 0 to ``count`` - 1 have all these numbers, each once and in random order. The same
         holds for the next ``count`` seeds, and so on. Kinds of instances that are chosen by it are

@@ -1,5 +1,6 @@
-"""The contract of a puzzle's one-shot form: a seeded generator,
-a prompt, a verifier that checks rules, a solver.
+"""Define the contract of a puzzle's one-shot form.
+
+It has a seeded generator, a prompt, a verifier that checks rules, and a solver.
 
 A puzzle is played in two ways. In the one-shot form, a player reads :meth:`Puzzle.prompt` and
 writes one answer, which :meth:`Puzzle.verify` judges; language models train and are tested in this
@@ -29,24 +30,28 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.task_card import SPLITS
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.puzzle.dice import Dice, stream_of
 
 Instance = TypeVar("Instance", bound=tuple[Any, ...])
-"""A ``NamedTuple`` of NumPy arrays (or NumPy integers) whose shapes
-and dtypes depend on the tier only.
+"""A ``NamedTuple`` of NumPy arrays (or NumPy integers).
+
+Their shapes and dtypes depend on the tier only.
 """
 
-OPENING, CLOSING = "<answer>", "</answer>"
+OPENING = "<answer>"
+CLOSING = "</answer>"
 ECHO = " and "
 """Text between the tags where a reply repeats the last line of the prompt."""
-MOST_ECHOES = 1000
+MAX_ECHOES = 1000
 """Number of echoes that are looked at. A reply with more of them holds no answer."""
-LONGEST_ANSWER = 10_000
-MOST_PARTIAL = 0.9
+MAX_ANSWER_SIZE = 10_000
+"""Largest number of characters of an answer."""
+MAX_PARTIAL = 0.9
 """Partial credit that a wrong answer never exceeds."""
-_MOST_TRIES = 100_000
+_MAX_TRIES = 100_000
+"""Largest number of instances that are drawn for one seed."""
 HYPHENATED = re.compile("[A-Za-z0-9]+(?:-[A-Za-z0-9]+)+")
 """Items that hyphens join, none of which has a sign."""
 _SEPARATORS = str.maketrans(dict.fromkeys(",;[](){}\"'", " "))
@@ -93,8 +98,9 @@ def wrong(reason: str) -> Verdict:
 
 
 def agreement(answer: Sequence[Any], solution: Sequence[Any]) -> float:
-    """Return the share of the places at which two sequences are equal,
-    of those of the longer one.
+    """Return the share of the places at which two sequences are equal.
+
+    The places are those of the longer one.
     """
     return sum(map(operator.eq, answer, solution)) / max(len(answer), len(solution), 1)
 
@@ -157,8 +163,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def canonical(self, instance: Instance) -> bytes:
-        """Return bytes that are the same for equivalent instances:
-        renamed, rotated, reflected or reordered.
+        """Return bytes that are the same for equivalent instances.
+
+        Such instances are renamed, rotated, reflected or reordered.
         """
 
     @abc.abstractmethod
@@ -167,8 +174,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def example_answers(self, instance: Instance) -> Sequence[Example]:
-        """Return answers that show the format which the question asks for:
-        one, or one of each kind of answer.
+        """Return answers that show the format which the question asks for.
+
+        There is one, or one of each kind of answer.
 
         They are made up, or answer something smaller, as their leads say. Copying one never pays
         more than the best constant answer.
@@ -176,7 +184,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def judge(self, instance: Instance, answer: str) -> Verdict:
-        """Judge an answer of at most ``LONGEST_ANSWER`` printable ASCII characters.
+        """Judge an answer of at most ``MAX_ANSWER_SIZE`` printable ASCII characters.
 
         Raises:
             Malformed: it does not follow the format.
@@ -184,8 +192,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @abc.abstractmethod
     def solve(self, instance: Instance) -> str:
-        """Return an answer that scores 1, by an exact solver
-        that uses only the information in the prompt.
+        """Return an answer that scores 1, by an exact solver.
+
+        The solver uses only the information in the prompt.
         """
 
     @abc.abstractmethod
@@ -213,8 +222,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @classmethod
     def known_tiers(cls) -> str:
-        """Return the meaning of the difficulty and the numbers
-        that it may be, as in "the side, 3 to 9".
+        """Return the meaning of the difficulty and the numbers that it may be.
+
+        An example is "the side, 3 to 9".
         """
         tiers = cls.tiers
         if isinstance(tiers, range) and len(tiers) > 2:
@@ -224,8 +234,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @property
     def caseless(self) -> Sequence[str]:
-        """Words of answers that a lenient reader takes in any case;
-        empty where case has a meaning.
+        """Words of answers that a lenient reader takes in any case.
+
+        They are empty where case has a meaning.
         """
         return ()
 
@@ -245,9 +256,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
                 items = joined.split("-")
             elif set(joined.lower()) <= letters and max(map(len, letters)) == 1:
                 items = list(joined)
-        return " ".join(self.respelled(items))
+        return " ".join(self.restore_case(items))
 
-    def respelled(self, items: Sequence[str]) -> list[str]:
+    def restore_case(self, items: Sequence[str]) -> list[str]:
         """Return items with the case of :attr:`caseless`."""
         spellings = self._spellings
         return [spellings.get(item.lower(), item) if item.isascii() else item for item in items]
@@ -258,8 +269,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @property
     def space(self) -> float:
-        """Estimated number of instances with different canonical forms;
-        infinite if seeds hardly ever repeat one.
+        """Estimated number of instances with different canonical forms.
+
+        It is infinite if seeds hardly ever repeat one.
         """
         return self.few.get(self.tier, math.inf)
 
@@ -284,11 +296,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
         ):
             raise ValueError(f"A seed is an integer in [0, 2**64), got {seed!r}.")
         dice = Dice(self._stream, int(seed), SPLITS.index(split))
-        for instance in islice(self.draws(dice, split), _MOST_TRIES):
+        for instance in islice(self.draws(dice, split), _MAX_TRIES):
             if instance is not None and self.split_of(instance) == split and self.admits(instance):
                 return instance
         raise RuntimeError(
-            f"{self.name} found no {split} instance in {_MOST_TRIES} attempts (seed {seed})"
+            f"{self.name} found no {split} instance in {_MAX_TRIES} attempts (seed {seed})"
         )
 
     def split_of(self, instance: Instance) -> str:
@@ -296,8 +308,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return split_by(self.canonical(instance))
 
     def prompt(self, instance: Instance) -> str:
-        """Return the complete text for a player: the question,
-        an example answer, and where the answer goes.
+        """Return the complete text for a player.
+
+        It has the question, an example answer, and where the answer goes.
         """
         examples = self.shown_examples(instance, OPENING, CLOSING)
         return (
@@ -306,8 +319,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
         )
 
     def shown_examples(self, instance: Instance, opening: str = "", closing: str = "") -> str:
-        """Return lines that show the example answers of an instance,
-        each between ``opening`` and ``closing``.
+        """Return lines that show the example answers of an instance.
+
+        Each answer stands between ``opening`` and ``closing``.
         """
         lines: list[str] = []
         for lead, answer in self.example_answers(instance):
@@ -325,7 +339,7 @@ class Puzzle(abc.ABC, Generic[Instance]):
         answer.
         """
         end = text.rfind(closing)
-        for _ in range(MOST_ECHOES):
+        for _ in range(MAX_ECHOES):
             start = text.rfind(opening, 0, max(end, 0))
             if start < 0:
                 break
@@ -339,9 +353,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
         """Judge an answer (see :meth:`extract`). Raise nothing, whatever the text."""
         if answer is None:
             return _invalid(f"there is no answer between {OPENING} and {CLOSING}")
-        if len(answer) > LONGEST_ANSWER:
+        if len(answer) > MAX_ANSWER_SIZE:
             return _invalid(
-                f"an answer has at most {LONGEST_ANSWER} characters, this one has {len(answer)}"
+                f"an answer has at most {MAX_ANSWER_SIZE} characters, this one has {len(answer)}"
             )
         if not answer.isascii() or not answer.replace("\n", "").isprintable():
             return _invalid("an answer is made of printable ASCII characters and line breaks")
@@ -351,8 +365,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
             return _invalid(str(error))
 
     def likeness(self, instance: Instance, answer: str, best: str) -> float:
-        """Return how much of a well-formed answer is right,
-        from 0 to 1; always 0 where a puzzle has no such measure.
+        """Return how much of a well-formed answer is right, from 0 to 1.
+
+        It is always 0 where a puzzle has no such measure.
 
         Args:
             instance: the instance.
@@ -367,8 +382,9 @@ class Puzzle(abc.ABC, Generic[Instance]):
         return max((self.likeness(instance, constant, best) for constant in valid), default=0.0)
 
     def partial(self, instance: Instance, answer: str, best: str) -> float:
-        """Return the partial credit of a wrong answer,
-        from 0 to :data:`MOST_PARTIAL`; 0 where a puzzle has none.
+        """Return the partial credit of a wrong answer, from 0 to :data:`MAX_PARTIAL`.
+
+        It is 0 where a puzzle has none.
 
         It is :meth:`likeness`, rescaled so that answers that ignore the prompt earn nothing.
         Neither do malformed ones.
@@ -379,10 +395,11 @@ class Puzzle(abc.ABC, Generic[Instance]):
 
     @staticmethod
     def credit(likeness: float, chance: float) -> float:
-        """Return the partial credit of a likeness,
-        where ``chance`` is that of answers that ignore the prompt.
+        """Return the partial credit of a likeness.
+
+        ``chance`` is the likeness of answers that ignore the prompt.
         """
-        return max(MOST_PARTIAL * (likeness - chance) / (1 - chance), 0.0) if chance < 1 else 0.0
+        return max(MAX_PARTIAL * (likeness - chance) / (1 - chance), 0.0) if chance < 1 else 0.0
 
     def to_plain(self, instance: Instance) -> dict[str, Any]:
         """Return the instance as numbers and lists, for JSON."""

@@ -1,5 +1,6 @@
-"""The vector env goes step by step as Gymnasium's own batch
-of single envs, in both autoreset modes.
+"""Compare the vector env, step by step, with Gymnasium's own batch of single envs.
+
+Both autoreset modes are compared.
 """
 
 from __future__ import annotations
@@ -80,17 +81,20 @@ def test_equal_to_a_sync_vector_env_step_by_step(card: TaskCard, mode: Autoreset
         [lambda: gymnasium.make(card.id, max_episode_steps=limit) for _ in range(ENVS)],
         autoreset_mode=mode,
     )
-    result, expected = batch.reset(seed=41), sync.reset(seed=41)
+    result = batch.reset(seed=41)
+    expected = sync.reset(seed=41)
     assert_same(result[0], expected[0], "reset")
     assert_same(result[1], expected[1], "reset info")
     for step, action in enumerate(random_actions(batch.action_space, 0, 80)):
-        result, expected = batch.step(action), sync.step(action)
+        result = batch.step(action)
+        expected = sync.step(action)
         for name, a, b in zip(
             ("obs", "reward", "terminated", "truncated", "info"), result, expected, strict=True
         ):
             assert_same(a, b, f"step {step} {name}")
         assert result[2].dtype == result[3].dtype == bool
-    result, expected = batch.reset(), sync.reset()
+    result = batch.reset()
+    expected = sync.reset()
     if (
         mode is AutoresetMode.SAME_STEP
     ):  # under NEXT_STEP an env may owe a reset, which reset() takes along
@@ -145,7 +149,8 @@ def test_jax_backend_gives_the_same_on_the_device(card: TaskCard) -> None:
     a.reset(seed=0)
     b.reset(seed=0)
     for action in random_actions(a.action_space, 0, 20):
-        on_host, on_device = a.step(action), b.step(action)
+        on_host = a.step(action)
+        on_device = b.step(action)
         assert isinstance(on_device[1], jax.Array)
         for host_leaf, device_leaf in zip(
             jax.tree.leaves(on_host[:4]), jax.tree.leaves(on_device[:4]), strict=True
@@ -246,11 +251,15 @@ def test_async_refuses_in_a_forked_worker_that_would_hang() -> None:
 
 def test_the_last_of_an_odd_number_goes_as_its_single_env():
     """Vectorised code leaves one entry after eight to scalar code, which once rounded otherwise."""
-    task_id, count = "rlsuite/Tomato-v0", 9
-    batch, env = gymnasium.make_vec(task_id, count), gymnasium.make(task_id)
-    observed, alone = batch.reset(seed=0)[0][-1], env.reset(seed=count - 1)[0]
+    task_id = "rlsuite/Tomato-v0"
+    count = 9
+    batch = gymnasium.make_vec(task_id, count)
+    env = gymnasium.make(task_id)
+    observed = batch.reset(seed=0)[0][-1]
+    alone = env.reset(seed=count - 1)[0]
     batch.action_space.seed(0)
     for _ in range(40):
         np.testing.assert_array_equal(observed, alone)
         actions = batch.action_space.sample()
-        observed, alone = batch.step(actions)[0][-1], env.step(actions[-1])[0]
+        observed = batch.step(actions)[0][-1]
+        alone = env.step(actions[-1])[0]

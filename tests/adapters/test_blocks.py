@@ -22,7 +22,8 @@ def test_every_entry_is_there_once_and_in_its_place(size: int) -> None:
         block_sizes.append(len(batch[0]))
         return batch[0] + 1, batch[1] * 2
 
-    numbers, pairs = np.arange(size), np.arange(6.0 * size).reshape(size, 2, 3)
+    numbers = np.arange(size)
+    pairs = np.arange(6.0 * size).reshape(size, 2, 3)
     more, doubled = jax.jit(lambda batch: in_blocks(function, batch))((numbers, pairs))
     np.testing.assert_array_equal(more, numbers + 1)
     np.testing.assert_array_equal(doubled, (2 * pairs).astype(np.float32))
@@ -36,7 +37,8 @@ def test_every_entry_is_there_once_and_in_its_place(size: int) -> None:
 def test_streams_go_on_as_they_do_whole() -> None:
     """A task of integers, because programs compiled for speed may round differently."""
     task = card("rlsuite/Twiddle-v0").build()
-    limit, source = np.int32(7), ContextSource.parse("train", task)
+    limit = np.int32(7)
+    source = ContextSource.parse("train", task)
     size = 4_100
     stream = jax.jit(lambda seeds: open_stream(task, seeds, source))(
         np.stack([seed_key(i) for i in range(size)])

@@ -13,8 +13,9 @@ pytestmark = pytest.mark.of_variants
 
 
 def play(env: Curriculum, *, solve: bool) -> None:
-    """An episode: the exact solver's moves,
-    or nothing but a move that is refused once it is made.
+    """Play an episode by the exact solver's moves or by a move that is soon refused.
+
+    The move that is played again and again is refused once it is made.
     """
     env.reset()
     core: Any = env._envs[env.number].unwrapped

@@ -159,7 +159,8 @@ def test_masks_cost_what_reading_info_costs(card: TaskCard) -> None:
 
 @pytest.mark.parametrize("name", ["SAT-v0", "OfficeApps-v0", "MarsFleet-v0"])
 def test_spaces_sample_from_the_masks_of_infos(name: str) -> None:
-    env, batch = gymnasium.make(f"rlsuite/{name}"), gymnasium.make_vec(f"rlsuite/{name}", 3)
+    env = gymnasium.make(f"rlsuite/{name}")
+    batch = gymnasium.make_vec(f"rlsuite/{name}", 3)
     _, info = env.reset(seed=0)
     _, infos = batch.reset(seed=0)
     env.action_space.seed(0)
@@ -192,7 +193,8 @@ def test_a_mask_of_several_choices_takes_both_forms_and_refuses_other_lengths() 
 def test_masks_are_those_of_an_episode_put_in_by_hand() -> None:
     env = gymnasium.make("rlsuite/Sudoku4-v0").unwrapped
     _, info = env.reset(seed=0)
-    saved, mask = copy.deepcopy(env.episode), info["action_mask"].astype(bool)
+    saved = copy.deepcopy(env.episode)
+    mask = info["action_mask"].astype(bool)
     *_, info = env.step(int(np.flatnonzero(mask)[0]))
     assert (info["action_mask"] != mask).any()
     env.episode = saved
@@ -204,7 +206,8 @@ def test_masks_are_those_of_an_episode_put_in_by_hand() -> None:
 
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (0.25, 2.0), (-1.0, 1.0)])
 def test_weights_make_a_scalar_env_of_several_objectives(weights: tuple[float, float]) -> None:
-    plain, scalar = gymnasium.make(TREASURE), gymnasium.make(TREASURE, weights=weights)
+    plain = gymnasium.make(TREASURE)
+    scalar = gymnasium.make(TREASURE, weights=weights)
     batch = gymnasium.make_vec(TREASURE, 2, weights=weights)
     assert scalar.unwrapped.reward_space.shape == ()
     assert batch.unwrapped.reward_space.shape == ()
@@ -224,10 +227,10 @@ def test_weights_make_a_scalar_env_of_several_objectives(weights: tuple[float, f
 
 
 def test_a_scalar_env_of_weights_runs_in_wrappers_and_vectors_for_scalars() -> None:
-    def weighted() -> gymnasium.Env:
+    def make_weighted() -> gymnasium.Env:
         return gymnasium.wrappers.NormalizeReward(gymnasium.make(TREASURE, weights=(1.0, 1.0)))
 
-    batch = SyncVectorEnv([weighted, weighted])
+    batch = SyncVectorEnv([make_weighted, make_weighted])
     batch.reset(seed=0)
     assert np.isfinite(batch.step(np.array([1, 3]))[1]).all()
 

@@ -19,8 +19,9 @@ BATCH = 8
 def play(
     name: str, keywords: dict, policy_share: float
 ) -> tuple[gymnasium.vector.VectorEnv, list[tuple]]:
-    """Play 300 steps, a share of them by full throttle,
-    the others at random; return (observation, reward, over).
+    """Play 300 steps; return (observation, reward, over).
+
+    A share of the actions is full throttle; the others are random.
     """
     batch = gymnasium.make_vec(name, BATCH, goal=True, autoreset_mode="SameStep", **keywords)
     observations, _ = batch.reset(seed=3)
@@ -52,7 +53,8 @@ def test_goals_alone_decide_the_rewards_and_ends_of_episodes(name: str, keywords
     achieved, desired = (
         np.stack([ends[key] for ends, *_ in rows]) for key in ("achieved_goal", "desired_goal")
     )
-    rewards, terminated = np.stack([row[1] for row in rows]), np.stack([row[2] for row in rows])
+    rewards = np.stack([row[1] for row in rows])
+    terminated = np.stack([row[2] for row in rows])
     computed = batch.compute_reward(achieved, desired, {})
     assert computed.shape == rewards.shape == (300, BATCH)
     np.testing.assert_allclose(computed, rewards, rtol=1e-6, atol=1e-8)
@@ -90,7 +92,8 @@ def test_an_env_with_goals_follows_gymnasium_robotics(name: str, keywords: dict)
 
 @pytest.mark.parametrize("name", ["PointMaze-v0", "Parking-v0"])
 def test_goals_show_the_same_episode_and_pass_all_checks(name: str) -> None:
-    plain, goal = gymnasium.make(f"rlsuite/{name}"), gymnasium.make(f"rlsuite/{name}", goal=True)
+    plain = gymnasium.make(f"rlsuite/{name}")
+    goal = gymnasium.make(f"rlsuite/{name}", goal=True)
     plain.reset(seed=1)
     goal.reset(seed=1)
     for _ in range(20):

@@ -48,7 +48,8 @@ def write(names: list[str], folder: Path = GOLDEN) -> None:
             if card.installed and not golden_file(card, folder).exists()
         ]
     for card in selected:
-        file, results = golden_file(card, folder), play(card)
+        file = golden_file(card, folder)
+        results = play(card)
         faults = differences(results, json.loads(file.read_text())) if file.exists() else ["new"]
         print(card.id, "; ".join(faults) or "unchanged")
         if faults:
@@ -72,8 +73,10 @@ def test_the_command_writes_what_it_is_asked_to(
 ) -> None:
     for card in cards().values():
         golden_file(card, tmp_path).write_text(golden_file(card).read_text())
-    card, another = find_card("DeepSeaTreasure-v0"), find_card("TMaze-v0")
-    file, old = golden_file(card, tmp_path), golden_file(card).read_text()
+    card = find_card("DeepSeaTreasure-v0")
+    another = find_card("TMaze-v0")
+    file = golden_file(card, tmp_path)
+    old = golden_file(card).read_text()
     changed = json.loads(old)
     changed["test"]["returns"][0] = [7, 7]
     file.write_text(json.dumps(changed))

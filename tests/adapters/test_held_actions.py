@@ -1,5 +1,6 @@
-"""Actuators at their ends for as long as they like:
-every number stays finite, and every observation in its space.
+"""Hold actuators at their ends for as long as an episode lasts.
+
+Every number stays finite, and every observation stays in its space.
 
 Random actions change with each step, so that they seldom reach what a setting brings about that is
 held.
@@ -16,7 +17,8 @@ from rlbench_suite.core.task_card import TaskCard
 
 pytestmark = pytest.mark.slow
 
-EPISODES, STEPS = 64, 60
+EPISODES = 64
+STEPS = 60
 
 
 def test_extreme_actions_that_are_held_leave_numbers_finite(card: TaskCard) -> None:

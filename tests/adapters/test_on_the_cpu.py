@@ -1,5 +1,6 @@
-"""Beside an accelerator,
-episodes that others may replay are compiled for the CPU and played there.
+"""Play on the CPU the episodes that others may replay, also beside an accelerator.
+
+They are compiled for the CPU too.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ SEEDS = range(3)
 
 @pytest.fixture
 def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For each choice between the CPU's way to compile
-    and that of others: whether the CPU's was taken.
+    """Record each choice between the CPU's way to compile and that of other devices.
+
+    True stands for the CPU's way.
     """
     decisions: list[bool] = []
     decide = bit_exact._on_cpu

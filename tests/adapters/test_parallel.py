@@ -1,5 +1,7 @@
-"""PettingZoo environments: their conformance tests,
-what those leave out, and equality with the joint env.
+"""Test PettingZoo environments.
+
+They pass PettingZoo's conformance tests and checks of what those leave out, and equal the joint
+env.
 """
 
 import warnings
@@ -48,7 +50,7 @@ def random_actions(env: TaskParallelEnv, rng: np.random.Generator) -> dict[str, 
     return actions
 
 
-def stacked(observations: dict[str, Any]) -> np.ndarray:
+def stack_observations(observations: dict[str, Any]) -> np.ndarray:
     """Return the agents' observations in rows, without masks."""
     return np.stack(
         [each["observation"] if isinstance(each, dict) else each for each in observations.values()]
@@ -92,7 +94,8 @@ def test_seeds(task_id: str) -> None:
 
 def trace(env: TaskParallelEnv, episodes: int, seed: int) -> list[Any]:
     """Everything shown over whole episodes; only the first is seeded."""
-    rng, outcomes = np.random.default_rng(3), []
+    rng = np.random.default_rng(3)
+    outcomes = []
     for episode in range(episodes):
         outcomes.append(env.reset(seed=seed if episode == 0 else None))
         while env.agents:
@@ -106,18 +109,21 @@ def assert_equal(tree: Any, expected: Any) -> None:
 
 
 def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
-    """PettingZoo 1.27's parallel_seed_test stops after one step;
-    this compares three episodes to the bit.
+    """Compare three episodes to the bit.
+
+    PettingZoo 1.27's parallel_seed_test stops after one step.
     """
     steps = 8  # a random pilot of two tumbles within 15
-    first, second = parallel(task_id, max_cycles=steps), parallel(task_id, max_cycles=steps)
+    first = parallel(task_id, max_cycles=steps)
+    second = parallel(task_id, max_cycles=steps)
     second.reset(seed=77)
-    first_trace, second_trace = trace(first, 3, seed=5), trace(second, 3, seed=5)
+    first_trace = trace(first, 3, seed=5)
+    second_trace = trace(second, 3, seed=5)
     assert len(first_trace) == 3 * (1 + 2 * steps)
     assert_equal(first_trace, second_trace)
     assert_equal(first_trace, trace(first, 3, seed=5))
     starts = [
-        stacked(reset[0])
+        stack_observations(reset[0])
         for reset in (first_trace[0], first_trace[1 + 2 * steps], trace(second, 1, seed=6)[0])
     ]
     assert all((a != b).any() for a, b in [starts[:2], starts[1:], starts[::2]])
@@ -125,14 +131,16 @@ def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
 
 def test_equals_the_joint_env(task_id: str) -> None:
     """Row by row the Gymnasium env of the same id and seed; its reward is the agents' mean."""
-    env, joint = parallel(task_id), gymnasium.make(task_id, disable_env_checker=True)
+    env = parallel(task_id)
+    joint = gymnasium.make(task_id, disable_env_checker=True)
     rng = np.random.default_rng(4)
     for episode in range(2):
         seed = 11 if episode == 0 else None
         observations, infos = env.reset(seed=seed)
         observation, info = joint.reset(seed=seed)
-        np.testing.assert_array_equal(stacked(observations), observation)
-        over, steps = False, 0
+        np.testing.assert_array_equal(stack_observations(observations), observation)
+        over = False
+        steps = 0
         while not over:
             actions = random_actions(env, rng)
             observations, rewards, terminations, truncations, infos = env.step(actions)
@@ -140,7 +148,7 @@ def test_equals_the_joint_env(task_id: str) -> None:
                 np.stack(list(actions.values()))
             )
             steps += 1
-            np.testing.assert_array_equal(stacked(observations), observation)
+            np.testing.assert_array_equal(stack_observations(observations), observation)
             # The joint env takes the mean in the task's float32, which holds seven digits.
             assert np.mean(list(rewards.values())) == pytest.approx(reward, rel=2e-6, abs=1e-6)
             assert set(terminations.values()) == {terminated}

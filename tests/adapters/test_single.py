@@ -205,8 +205,9 @@ def _leaves(tree):
 
 
 def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> None:
-    """The rest of a random episode is the same after a restore,
-    in this environment and in another.
+    """The rest of a random episode is the same after a restore.
+
+    It is the same in this environment and in another.
     """
     env, another = (gymnasium.make(card.id, split="test", max_episode_steps=9) for _ in range(2))
     env.reset(seed=1)
@@ -227,8 +228,10 @@ def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> Non
 
 
 def _play_on(env: gymnasium.Env, actions: list) -> list:
-    """Outcomes of an episode until its end, its value there,
-    and the first observation of the next one.
+    """Return what an episode shows until its end and at the next reset.
+
+    These are the outcomes of its steps, its value at the end, and the first observation of the next
+    episode.
     """
     outcomes = []
     for action in actions:
@@ -274,14 +277,9 @@ def test_no_step_follows_the_end(name: str, view: str) -> None:
     """The last treasure is paid once. Every end counts: the task's own, and the time limit's."""
     env = gymnasium.make(f"rlsuite/{name}", view=view, max_episode_steps=30)
     env.reset(seed=0)
-    action = (
-        "down"
-        if view == "text" and name.startswith("Deep")
-        else "0 0 0"
-        if view == "text"
-        else None
-    )
-    if action is None:
+    if view == "text":
+        action = "down" if name.startswith("Deep") else "0 0 0"
+    else:
         action = 1 if name.startswith("Deep") else np.zeros(3, np.float32)
     while not any(env.step(action)[2:4]):
         pass
@@ -429,7 +427,8 @@ def test_a_fixed_context_stays_and_the_splits_never_overlap(card: TaskCard) -> N
             )
         return contexts_of_split
 
-    train, test = contexts("train"), contexts("test")
+    train = contexts("train")
+    test = contexts("test")
     assert len(train) > 20
     assert not train & test
 
@@ -478,8 +477,9 @@ def test_time_limit_is_truncation(card: TaskCard) -> None:
 
 
 def test_both_flags_are_set_only_where_a_time_limit_meets_the_end(card: TaskCard) -> None:
-    """As with Gymnasium's ``TimeLimit``: it truncates at its step,
-    whether or not the task ends there itself.
+    """The limit truncates at its step, whether or not the task ends there itself.
+
+    Gymnasium's ``TimeLimit`` does the same.
     """
     bare = gymnasium.make(card.id, max_episode_steps=-1)
     actions = random_actions(bare.action_space, 4, min(card.horizon, 40))
@@ -514,7 +514,7 @@ def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
         if not info["action_mask"].all():
             before = env.unwrapped.episode.state
             *_, terminated, truncated, invalid = env.step(
-                _illegal(env.action_space, info["action_mask"])
+                _illegal_action(env.action_space, info["action_mask"])
             )
             assert invalid["invalid_action"]
             assert invalid["invalid_reason"]
@@ -525,25 +525,31 @@ def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
             if terminated or truncated:  # time passes, and it may have been the last turn
                 _, info = env.reset()
                 continue
-        _, _, terminated, truncated, info = env.step(_legal(env.action_space, info["action_mask"]))
+        _, _, terminated, truncated, info = env.step(
+            _legal_action(env.action_space, info["action_mask"])
+        )
         assert not info["invalid_action"]
         if terminated or truncated:
             _, info = env.reset()
 
 
-def _legal(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
-    """A random legal action; the mask of a multi-discrete one holds its parts one after another."""
+def _legal_action(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
+    """Return a random legal action.
+
+    The mask of a multi-discrete action holds its parts one after another.
+    """
     masks = tuple(np.split(mask, np.cumsum(action_sizes(space))[:-1]))
     return space.sample(masks) if space.shape else int(space.sample(mask))
 
 
-def _illegal(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
-    """The same, but for the first forbidden choice."""
+def _illegal_action(space: spaces.Space, mask: np.ndarray) -> int | np.ndarray:
+    """Return a random action that is legal but for the first forbidden choice."""
     position = np.flatnonzero(mask == 0)[0]
     if not space.shape:
         return int(position)
     ends = np.cumsum(action_sizes(space))
-    index, action = np.searchsorted(ends, position, side="right"), _legal(space, mask)
+    index = np.searchsorted(ends, position, side="right")
+    action = _legal_action(space, mask)
     action[index] = position - (0 if index == 0 else ends[index - 1])
     return action
 

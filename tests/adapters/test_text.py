@@ -1,5 +1,6 @@
-"""The law of the text view: a reply that is no action is played
-as the no-op action, and pays nothing beyond it.
+"""Test the law of the text view.
+
+A reply that is no action is played as the no-op action, and pays nothing beyond it.
 """
 
 from __future__ import annotations
@@ -39,10 +40,12 @@ STEPS = 4_000
 """Steps that the score law may take of an id, about."""
 FAMILIES_OF_WORDS = ("text", "memory", "tools")
 """Families of tasks in which a reply may conclude, answer or give up."""
-FIRST_ACTIONS, GAMES, FORFEITS = 100, 40, 8
-"""Numbers of first actions that are tried,
-of episodes in which a forfeit is played, and of forfeits of an id.
-"""
+FIRST_ACTIONS = 100
+"""Number of first actions that are tried with an id."""
+GAMES = 40
+"""Number of episodes in which a forfeit is played."""
+FORFEITS = 8
+"""Number of forfeits of an id."""
 
 
 def shared_info(info: dict[str, Any]) -> dict[str, Any]:
@@ -65,7 +68,8 @@ def test_a_reply_that_is_no_action_is_played_as_the_noop_action(card: TaskCard) 
     limited_text, limited_plain = (
         gymnasium.make(card.id, view=view, split="test") for view in ("text", "structured")
     )
-    text, plain = limited_text.unwrapped, limited_plain.unwrapped
+    text = limited_text.unwrapped
+    plain = limited_plain.unwrapped
     prompt, _ = limited_text.reset(seed=0)
     limited_plain.reset(seed=0)
     echoes = (
@@ -98,11 +102,13 @@ def test_a_reply_that_is_no_action_is_played_as_the_noop_action(card: TaskCard) 
 
 @pytest.mark.every_id
 def test_junk_alone_earns_no_more_than_noop_and_random(card: TaskCard) -> None:
-    """By whole episodes of the no-op action, which is what junk plays;
-    the card knows how far episodes spread.
+    """Play whole episodes of the no-op action, which is what junk plays.
+
+    The card knows how far episodes spread.
     """
     env: Any = gymnasium.make(card.id, split="test")
-    noop, episodes = env.unwrapped.task.noop_action(), max(2, min(16, STEPS // card.horizon))
+    noop = env.unwrapped.task.noop_action()
+    episodes = max(2, min(16, STEPS // card.horizon))
     scores = []
     env.reset(seed=1)
     for _ in range(episodes):
@@ -126,14 +132,16 @@ def test_junk_alone_earns_no_more_than_noop_and_random(card: TaskCard) -> None:
     "name", [card.name for card in cards().values() if card.family in FAMILIES_OF_WORDS]
 )
 def test_to_end_an_episode_at_once_earns_no_more_than_noop_and_random(name: str) -> None:
-    """By replies that end any episode: of all actions
-    or of some of many, and calls without arguments.
+    """Try replies that end any episode.
+
+    They are all actions or some of many, and calls without arguments.
     """
     card = find_card(name)
     text: Any = gymnasium.make(card.id, view="text", split="test").unwrapped
-    task, rng = text.task, np.random.default_rng(0)
+    task = text.task
+    rng = np.random.default_rng(0)
 
-    def answered(reply: str, seed: int) -> tuple[bool, float]:
+    def answer(reply: str, seed: int) -> tuple[bool, float]:
         text.reset(seed=seed)
         _, _, over, _, info = text.step(reply)
         return over, info["score"]
@@ -151,12 +159,12 @@ def test_to_end_an_episode_at_once_earns_no_more_than_noop_and_random(name: str)
         with suppress(ValueError):  # an action without words
             replies.add(task.spell(np.asarray(action), text.episode.state, text.params))
     forfeits = [
-        reply for reply in sorted(replies) if all(answered(reply, seed)[0] for seed in range(5))
+        reply for reply in sorted(replies) if all(answer(reply, seed)[0] for seed in range(5))
     ]
     measured = card.scores()
     max_score = card.normalise(max(measured[player].high for player in ("noop", "random")))
     for reply in forfeits[:FORFEITS]:
-        scores = [answered(reply, seed)[1] for seed in range(5, 5 + GAMES)]
+        scores = [answer(reply, seed)[1] for seed in range(5, 5 + GAMES)]
         assert np.mean(scores) <= max_score + 4 * np.std(scores) / GAMES**0.5 + 1e-6, reply
 
 
@@ -214,8 +222,9 @@ def test_numbers_too_large_for_the_space_are_no_action() -> None:
 
 
 def test_every_info_says_whether_the_reply_was_an_action() -> None:
-    """Also the first one, and those of tasks without masks:
-    recorders keep one array for each name.
+    """Every info has the same names, also the first one and those of tasks without masks.
+
+    Recorders keep one array for each name.
     """
     env = gymnasium.make("rlsuite/DeepSeaTreasure-v0", view="text")
     _, info = env.reset(seed=0)
@@ -290,8 +299,9 @@ def test_a_task_is_over_when_junk_ends_it() -> None:
 
 
 def test_idle_turns_are_paid_for() -> None:
-    """Ninety-nine turns of junk and one order earn what the same orders earn,
-    far below random play.
+    """Ninety-nine turns of junk and one order earn what the same orders earn.
+
+    That is far below random play.
     """
     text, plain = (
         gymnasium.make("rlsuite/Inventory-v0", view=view, split="test")

@@ -1,5 +1,7 @@
-"""Threads: one in an environment at a time, the next one refused;
-environments of their own do not interfere.
+"""Test environments in threads.
+
+One thread at a time is in an environment, and the next one is refused; separate environments do not
+interfere.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Threads with environments of their own:
-conversations and tools keep on the host what all of their episodes share.
+"""Test threads with environments of their own that share data on the host.
+
+Conversations and tools keep on the host what all of their episodes share.
 """
 
 from __future__ import annotations

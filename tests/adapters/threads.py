@@ -1,5 +1,6 @@
-"""Run work in threads that take turns as often as possible,
-and compare plays in threads with plays alone.
+"""Run work in threads that take turns as often as possible.
+
+Plays in threads are compared with plays alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ TURNS = 8
 SWITCH_SECONDS = 1e-6
 
 
-def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
+def run_in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     """Run ``work`` in threads that begin at once, and return its results."""
     barrier = threading.Barrier(count)
 
@@ -38,12 +39,13 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 
 def assert_plays_as_alone(task_id: str) -> None:
-    """Play episodes of four seeds in four threads,
-    and compare them with plays one after another.
+    """Play episodes of four seeds in four threads.
+
+    Compare them with plays one after another.
     """
     play(task_id, 0)  # compiles
     seeds = range(1, 5)
-    together = in_threads(4, lambda number: play(task_id, seeds[number]))
+    together = run_in_threads(4, lambda number: play(task_id, seeds[number]))
     assert together == [play(task_id, seed) for seed in seeds]
 
 
@@ -55,14 +57,14 @@ def play(task_id: str, seed: int) -> list[Any]:
     generator = np.random.default_rng(seed)
     for _ in range(TURNS):
         action = random_action(generator, env.task.action_space, info.get("action_mask"))
-        observation, reward, terminated, truncated, info = env.step(spelled(env, action))
+        observation, reward, terminated, truncated, info = env.step(spell_action(env, action))
         outcomes += [observation, np.asarray(reward).tolist()]
         if terminated or truncated:
             break
     return outcomes
 
 
-def spelled(env: Any, action: Any) -> str:
+def spell_action(env: Any, action: Any) -> str:
     """Return the text of an action; of a call without its arguments another one."""
     try:
         text: str = env.task.spell(action, env.episode.state, env.params)

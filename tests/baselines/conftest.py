@@ -12,8 +12,9 @@ import pytest
 def compiled_quickly(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """Less optimisation by XLA and its plainer way to emit kernels,
-    but for tests of real tasks (marked slow).
+    """Compile with less optimisation by XLA and by its plainer way to emit kernels.
+
+    Tests of real tasks (marked slow) optimise as users do.
     """
     if request.node.get_closest_marker("slow") is None:
         jax.config.update("jax_disable_most_optimizations", True)

@@ -20,8 +20,9 @@ ALGORITHMS = (
 
 
 def project_imports(path: Path) -> set[str]:
-    """List the modules of this package that a file imports when it runs,
-    imports for type checkers excluded.
+    """List the modules of this package that a file imports when it runs.
+
+    Imports for type checkers are excluded.
     """
     modules: set[str] = set()
     for node in ast.parse(path.read_text()).body:

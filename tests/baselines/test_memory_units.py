@@ -1,5 +1,6 @@
-"""Memories of recurrent PPO against their published equations,
-written out in NumPy, and against a task.
+"""Compare memories of recurrent PPO with their published equations, and train one.
+
+The equations are written out in NumPy.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from rlbench_suite.baselines.ppo.memory_units import (
     unroll_step_by_step,
 )
 
-UNIT_COUNT, FEATURES = 8, 3
+UNIT_COUNT = 8
+FEATURES = 3
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -32,8 +34,9 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def with_random_weights(kind: Any, seed: int = 0) -> Any:
-    """Return a unit all of whose weights and biases are random,
-    so that none can be left out unseen.
+    """Return a unit all of whose weights and biases are random.
+
+    None of them can then be left out unseen.
     """
     rng = np.random.default_rng(seed)
     unit = kind.initial(rng, FEATURES, UNIT_COUNT)
@@ -45,7 +48,8 @@ def apply(layer: Any, x: np.ndarray) -> np.ndarray:
 
 
 def test_lstm_is_the_published_one() -> None:
-    unit, rng = with_random_weights(LSTM), np.random.default_rng(1)
+    unit = with_random_weights(LSTM)
+    rng = np.random.default_rng(1)
     x = rng.normal(size=FEATURES)
     cell = rng.normal(size=UNIT_COUNT)
     output = rng.normal(size=UNIT_COUNT)
@@ -61,8 +65,10 @@ def test_lstm_is_the_published_one() -> None:
 
 
 def test_mingru_is_the_published_one() -> None:
-    unit, rng = with_random_weights(MinGRU), np.random.default_rng(1)
-    x, memory = rng.normal(size=FEATURES), rng.normal(size=UNIT_COUNT)
+    unit = with_random_weights(MinGRU)
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=FEATURES)
+    memory = rng.normal(size=UNIT_COUNT)
     gate, candidate = np.split(apply(unit.inputs, x), 2)
     expected = (1 - sigmoid(gate)) * memory + sigmoid(gate) * candidate
     np.testing.assert_allclose(
@@ -71,10 +77,12 @@ def test_mingru_is_the_published_one() -> None:
 
 
 def test_gtrxl_is_the_published_block_over_a_window() -> None:
-    """Attention head by head and place by place,
-    over the observations so far; old ones leave the window.
+    """Compute attention head by head and place by place, over the observations so far.
+
+    Old observations leave the window.
     """
-    unit, rng = with_random_weights(GTrXL), np.random.default_rng(1)
+    unit = with_random_weights(GTrXL)
+    rng = np.random.default_rng(1)
     xs = rng.normal(size=(WINDOW + 4, FEATURES)).astype(np.float32)
 
     def norm(x: np.ndarray) -> np.ndarray:
@@ -83,7 +91,8 @@ def test_gtrxl_is_the_published_block_over_a_window() -> None:
     def gate(weights: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         new = np.split(apply(weights.of_output, y), 3)
         old = np.split(apply(weights.of_stream, x), 2)
-        reset, update = sigmoid(new[0] + old[0]), sigmoid(new[1] + old[1])
+        reset = sigmoid(new[0] + old[0])
+        update = sigmoid(new[1] + old[1])
         return (1 - update) * x + update * np.tanh(new[2] + apply(weights.of_reset, reset * x))
 
     memory = jnp.zeros(unit.size)
@@ -115,7 +124,8 @@ def test_gtrxl_is_the_published_block_over_a_window() -> None:
 
 @pytest.mark.parametrize("name", UNITS)
 def test_a_rollout_is_its_steps_and_forgets_at_the_end_of_an_episode(name: str) -> None:
-    unit, rng = with_random_weights(UNITS[name]), np.random.default_rng(2)
+    unit = with_random_weights(UNITS[name])
+    rng = np.random.default_rng(2)
     privileged = 2  # features that it must ignore
     x = jnp.asarray(rng.normal(size=(WINDOW + 12, 5, FEATURES + privileged)), jnp.float32)
     over = jnp.asarray(rng.random((WINDOW + 12, 5)) < [0.3, 0.3, 0.1, 0.03, 0])

@@ -1,5 +1,7 @@
-"""Model-based PPO: what the models learn, what is left out,
-and problems whose answers are known.
+"""Test model-based PPO.
+
+The tests check what the models learn and what is left out, and solve problems whose answers are
+known.
 """
 
 from __future__ import annotations
@@ -40,12 +42,13 @@ SMALL = {
     "model_updates": 400, "model_batch": 64, "model_rate": 3e-3, "starts": 32, "horizon": 4,
     "practices": 8, "minibatches": 4, "reports": 2, "dropout": 0.34,
 }  # fmt: skip
-TARGET, CHAIN = Target(), Chain()
+TARGET = Target()
+CHAIN = Chain()
 """One object each: programs compiled for a task are found again."""
 STEERING, WALKING = (ModelBasedPPO(**SMALL, total_steps=steps) for steps in (6_000, 3_000))
 
 
-def trained(agent: Any, task: Any, seed: int = 0) -> Any:
+def train_policy(agent: Any, task: Any, seed: int = 0) -> Any:
     *progress, policy = agent.train(task, seed=seed, budget="smoke")
     assert all(isinstance(event, Progress) for event in progress)
     assert progress[-1].steps == progress[-1].total_steps >= agent.config(task, "smoke").total_steps
@@ -53,14 +56,16 @@ def trained(agent: Any, task: Any, seed: int = 0) -> Any:
 
 
 def plant(count: int) -> tuple[Real, np.ndarray]:
-    """Steps of a plant of two features: x' = x + A (x, u) + noise,
-    whose second part is twice as loud; reward x0 - u0.
+    """Simulate steps of a plant of two features: x' = x + A (x, u) + noise.
+
+    The noise of the second feature is twice as loud; the reward is x0 - u0.
 
     The episode ends where x0 > 1.
     """
     rng = np.random.default_rng(0)
     gain = np.array([[-0.3, 0.1], [0.0, -0.2], [0.5, 0.0], [0.0, 0.4]])
-    x, u = rng.normal(size=(count, 2)), rng.uniform(-1, 1, (count, 2))
+    x = rng.normal(size=(count, 2))
+    u = rng.uniform(-1, 1, (count, 2))
     noise = rng.normal(size=(count, 2)) * [0.05, 0.1]
     arrays = x, u, x[:, 0] - u[:, 0], x + np.concatenate([x, u], 1) @ gain + noise, x[:, 0] > 1
     return Real(
@@ -115,8 +120,9 @@ def test_the_best_rollouts_of_each_start_are_left_out() -> None:
 
 
 def test_imagined_steps_are_those_of_the_models() -> None:
-    """Without noise in models of zero weights every step changes features
-    and reward by the mean of the real ones.
+    """Models of zero weights and without noise change everything by the mean of real steps.
+
+    Every step changes features and reward so.
     """
     flat = flatten_task(TARGET, "this test")
     config = Config(total_steps=1, members=2, starts=4, horizon=3, dropout=0.0)
@@ -142,13 +148,13 @@ def test_imagined_steps_are_those_of_the_models() -> None:
 
 def test_it_steers_to_the_target_and_walks_the_chain() -> None:
     np.testing.assert_allclose(
-        play(TARGET, trained(STEERING, TARGET), range(4)).actions[0, 0], [3, -1], atol=0.15
+        play(TARGET, train_policy(STEERING, TARGET), range(4)).actions[0, 0], [3, -1], atol=0.15
     )
-    np.testing.assert_array_equal(play(CHAIN, trained(WALKING, CHAIN), range(4)).length, 4)
+    np.testing.assert_array_equal(play(CHAIN, train_policy(WALKING, CHAIN), range(4)).length, 4)
 
 
 def test_the_same_seed_gives_the_same_bits_and_a_policy_survives_its_file(tmp_path: Path) -> None:
-    policy, same_seed, different_seed = (trained(STEERING, TARGET, seed) for seed in (3, 3, 4))
+    policy, same_seed, different_seed = (train_policy(STEERING, TARGET, seed) for seed in (3, 3, 4))
     first = jax.tree.leaves(policy)
     assert all(np.array_equal(a, b) for a, b in zip(first, jax.tree.leaves(same_seed), strict=True))
     assert not all(
@@ -170,7 +176,8 @@ def test_real_steps_are_stored_as_they_happened() -> None:
     filled = int(training.buffer.filled)
     assert filled == config.chunk * config.batch
     real: Real = jax.tree.map(lambda leaf: np.asarray(leaf)[:filled], training.buffer.experience)
-    place, following = real.x.argmax(1), real.next_x.argmax(1)
+    place = real.x.argmax(1)
+    following = real.next_x.argmax(1)
     np.testing.assert_array_equal(
         following, np.clip(place + np.where(real.action[:, 0] == 1, 1, -1), 0, 4)
     )
@@ -215,5 +222,7 @@ def test_it_grows_lettuce_after_ten_seasons_of_real_steps() -> None:
     Fifty episodes tell a mean to .08, and this seed's is .52.
     """
     task = registry.card("Lettuce-v0").build()
-    record = play(task, trained(ModelBasedPPO(), task), evaluation_seeds(task.card, 0, "smoke"))
+    record = play(
+        task, train_policy(ModelBasedPPO(), task), evaluation_seeds(task.card, 0, "smoke")
+    )
     assert task.card.normalise(float(record.total.mean())) >= 0.45

@@ -70,7 +70,8 @@ def test_plans_of_a_random_machine_are_the_best_of_all_sequences() -> None:
     for i in range(12):
         best = 0.0
         for plan in itertools.product(range(3), repeat=5):
-            place, total = 0, 0.0
+            place = 0
+            total = 0.0
             for action in plan:
                 if action == 2 and place % 2:
                     break
@@ -87,8 +88,9 @@ class Point(NamedTuple):
 
 
 class PointMass(Toy):
-    """A point mass, pushed by at most 2 m/s^2 in steps of 0.2 s;
-    x^2 + 0.1 v^2 + 0.1 u^2 is paid for.
+    """A point mass, pushed by at most 2 m/s^2 in steps of 0.2 s.
+
+    A step costs x^2 + 0.1 v^2 + 0.1 u^2.
     """
 
     def __init__(self) -> None:
@@ -110,8 +112,10 @@ class PointMass(Toy):
 def test_plans_of_a_point_mass_come_near_the_riccati_equation() -> None:
     task = PointMass()
     record = play(task, planner(task, horizon=10, samples=256, iterations=4), range(16))
-    a, b = np.array([[1, 0.2], [0, 1]]), np.array([[0.0], [0.2]])
-    q, r = np.diag([1, 0.1]), np.array([[0.1]])
+    a = np.array([[1, 0.2], [0, 1]])
+    b = np.array([[0.0], [0.2]])
+    q = np.diag([1, 0.1])
+    r = np.array([[0.1]])
     value = np.zeros((2, 2))
     for _ in range(
         10

@@ -60,13 +60,14 @@ def use_dataset(monkeypatch: pytest.MonkeyPatch, steps: Transitions) -> None:
 
 
 def steps_of(observation: np.ndarray, action: np.ndarray, reward: np.ndarray) -> Transitions:
-    observation, action = observation.astype(np.float32), action.astype(np.float32)
+    observation = observation.astype(np.float32)
+    action = action.astype(np.float32)
     return Transitions(
         observation, action, reward.astype(np.float32), observation, np.ones(len(observation), bool)
     )
 
 
-def trained(agent: OfflineAgent, task: Any, seed: int = 0) -> Any:
+def train_policy(agent: OfflineAgent, task: Any, seed: int = 0) -> Any:
     *progress, policy = agent.train(task, seed=seed, budget="smoke")
     assert all(isinstance(event, Progress) for event in progress)
     assert (
@@ -84,8 +85,9 @@ def choose_action(policy: Any, observation: float) -> np.ndarray:
 
 @pytest.fixture
 def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A player that aims at (2, 0) where 0 is seen and
-    at (1, 1) where 1 is, with a shaking hand.
+    """A player that aims at (2, 0) where it sees 0 and at (1, 1) where it sees 1.
+
+    Its hand shakes.
     """
     rng = np.random.default_rng(0)
     observation = rng.integers(0, 2, (4_000, 1))
@@ -96,21 +98,21 @@ def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cloning_gives_the_mean_action_of_each_state(noisy: None) -> None:
-    policy = trained(BC(total_steps=3_000, hidden=(32,)), Room())
+    policy = train_policy(BC(total_steps=3_000, hidden=(32,)), Room())
     # The mean of 2,000 such draws is within 0.03.
     np.testing.assert_allclose(choose_action(policy, 0), [2, 0], atol=0.08)
     np.testing.assert_allclose(choose_action(policy, 1), [1, 1], atol=0.08)
 
 
 def test_values_draw_the_policy_from_what_was_done_to_what_pays(noisy: None) -> None:
-    policy = trained(TD3BC(total_steps=6_000, hidden=(32, 32)), Room())  # the paper's alpha
+    policy = train_policy(TD3BC(total_steps=6_000, hidden=(32, 32)), Room())  # the paper's alpha
     for observation, done, best in ((0, [2, 0], [2.5, -0.5]), (1, [1, 1], [1.5, 0.5])):
         action = choose_action(policy, observation)
         assert np.linalg.norm(action - best) < 0.35 < np.linalg.norm(action - done)
 
 
 def test_without_weight_on_values_it_is_cloning(noisy: None) -> None:
-    policy = trained(TD3BC(total_steps=6_000, hidden=(32,), alpha=0.0), Room())
+    policy = train_policy(TD3BC(total_steps=6_000, hidden=(32,), alpha=0.0), Room())
     np.testing.assert_allclose(choose_action(policy, 0), [2, 0], atol=0.08)
 
 
@@ -138,11 +140,14 @@ def _flat() -> Any:
 
 
 def test_the_actor_moves_at_every_other_step(noisy: None) -> None:
-    config, algorithm = td3_bc.Config(total_steps=100, hidden=(4,)), TD3WithCloning()
-    learning, units = algorithm.start(_flat(), config, 0), np.ones((8, 1), np.float32)
+    config = td3_bc.Config(total_steps=100, hidden=(4,))
+    algorithm = TD3WithCloning()
+    learning = algorithm.start(_flat(), config, 0)
+    units = np.ones((8, 1), np.float32)
     batch = Batch(units, units, units[:, 0], units, np.zeros(8, bool))
     for step in range(1, 5):
-        previous, learning = learning, algorithm.step(config, learning, batch, jax.random.key(step))
+        previous = learning
+        learning = algorithm.step(config, learning, batch, jax.random.key(step))
         moved = [
             any(
                 not np.array_equal(a, b)
@@ -167,18 +172,21 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(noisy: None) 
         return [
             np.asarray(leaf)
             for leaf in jax.tree.leaves(
-                trained(TD3BC(total_steps=300, hidden=(8,)), Room(), seed).actor
+                train_policy(TD3BC(total_steps=300, hidden=(8,)), Room(), seed).actor
             )
         ]
 
-    first, same_seed, different_seed = weights(3), weights(3), weights(4)
+    first = weights(3)
+    same_seed = weights(3)
+    different_seed = weights(4)
     assert all(np.array_equal(a, b) for a, b in zip(first, same_seed, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(first, different_seed, strict=True))
 
 
 def test_a_policy_is_the_same_after_saving_and_loading(noisy: None, tmp_path: Path) -> None:
-    task, agent = Room(), BC(total_steps=300, hidden=(8,))
-    policy, path = trained(agent, task), str(tmp_path / "policy.safetensors")
+    task = Room()
+    agent = BC(total_steps=300, hidden=(8,))
+    policy, path = train_policy(agent, task), str(tmp_path / "policy.safetensors")
     agent.save(policy, path)
     for a, b in zip(jax.tree.leaves(policy), jax.tree.leaves(agent.load(path, task)), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -226,7 +234,7 @@ def score(agent: OfflineAgent) -> float:
     return task.card.normalise(
         float(
             evaluate(
-                task, trained(agent, task, 0), evaluation_seeds(task.card, 0, "smoke")
+                task, train_policy(agent, task, 0), evaluation_seeds(task.card, 0, "smoke")
             ).total.mean()
         )
     )
@@ -243,8 +251,9 @@ def test_cloning_the_expert_flies() -> None:
 
 @pytest.mark.slow
 def test_td3_bc_flies_better_than_who_made_its_data() -> None:
-    """Seeds 0 and 1 reached 0.96 and 0.94 when this was written;
-    the data have 0.49, cloning them gives some 0.65.
+    """Seeds 0 and 1 reached 0.96 and 0.94 when this was written.
+
+    The data have 0.49, and cloning them gives some 0.65.
     """
     dataset_score = access.find("hover/medium").score
     assert dataset_score is not None

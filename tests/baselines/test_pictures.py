@@ -1,5 +1,6 @@
-"""PPO on pictures: what the encoder computes,
-that its inputs are what they should be, and that it learns.
+"""Test PPO on pictures.
+
+The tests check what the encoder computes, that its inputs are right, and that it learns.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ SMALL = {
 }
 
 
-def trained(task: Any, steps: int, seed: int = 0, **overrides: Any) -> Any:
+def train_policy(task: Any, steps: int, seed: int = 0, **overrides: Any) -> Any:
     *progress, policy = PPO(**SMALL, total_steps=steps, **overrides).train(
         task, seed=seed, budget="smoke"
     )
@@ -60,46 +60,51 @@ def trained(task: Any, steps: int, seed: int = 0, **overrides: Any) -> Any:
     ("task", "best"), [(Bandit(masked=False), 16.0), (Bandit(masked=True), 12.0)]
 )
 def test_bandit_finds_the_best_legal_arm(task: Bandit, best: float) -> None:
-    record = play(task, trained(task, 10_000), range(4))
+    record = play(task, train_policy(task, 10_000), range(4))
     np.testing.assert_array_equal(record.total, best)
 
 
 @pytest.mark.parametrize(("weight", "cost"), [(0.0, 8.0), (1.0, 0.0)])
 def test_a_price_on_costs_leaves_the_arm_that_costs(weight: float, cost: float) -> None:
-    record = play(CostlyBandit(), trained(CostlyBandit(), 10_000, cost_weight=weight), range(4))
+    record = play(
+        CostlyBandit(), train_policy(CostlyBandit(), 10_000, cost_weight=weight), range(4)
+    )
     np.testing.assert_array_equal(record.cost, cost)
 
 
 def test_chain_is_walked_straight_to_its_end() -> None:
-    record = play(Chain(), trained(Chain(), 20_000, seed=1), range(4))
+    record = play(Chain(), train_policy(Chain(), 20_000, seed=1), range(4))
     np.testing.assert_array_equal(record.total, 1)
     np.testing.assert_array_equal(record.length, 4)
 
 
 def test_several_choices_at_once() -> None:
-    np.testing.assert_array_equal(play(Digits(), trained(Digits(), 15_000), range(4)).total, 12)
+    np.testing.assert_array_equal(
+        play(Digits(), train_policy(Digits(), 15_000), range(4)).total, 12
+    )
 
 
 def test_continuous_actions_reach_their_target() -> None:
-    record = play(Target(), trained(Target(), 40_000), range(4))
+    record = play(Target(), train_policy(Target(), 40_000), range(4))
     np.testing.assert_allclose(record.actions[0, 0], [3, -1], atol=0.2)
 
 
 @pytest.mark.parametrize(("weights", "arm"), [((0.9, 0.1), 0), ((0.1, 0.9), 1)])
 def test_weights_decide_between_objectives(weights: tuple[float, float], arm: int) -> None:
     task = TwoObjectives(weights)
-    np.testing.assert_array_equal(play(task, trained(task, 8_000), range(2)).actions, arm)
+    np.testing.assert_array_equal(play(task, train_policy(task, 8_000), range(2)).actions, arm)
 
 
 def test_agents_share_a_policy_and_act_on_what_each_sees() -> None:
     np.testing.assert_array_equal(
-        play(TwoAgents(), trained(TwoAgents(), 8_000), range(2)).actions[0, 0], [0, 1]
+        play(TwoAgents(), train_policy(TwoAgents(), 8_000), range(2)).actions[0, 0], [0, 1]
     )
 
 
 def test_a_time_limit_does_not_end_the_value() -> None:
-    """One state that pays 1 for ever is worth 1 / (1 - gamma) = 5,
-    though every episode is cut off after 4 steps.
+    """One state that pays 1 for ever is worth 1 / (1 - gamma) = 5.
+
+    Every episode is cut off after 4 steps, which must not change that.
 
     Taking the cut for an end would give at most 1 + .8 + .64 + .512 = 2.95.
     """
@@ -114,8 +119,9 @@ def test_a_time_limit_does_not_end_the_value() -> None:
 
 
 def test_staggered_time_limits_fall_evenly_over_an_episode() -> None:
-    """Episodes of 8 steps in 16 environments:
-    two end at every step, not sixteen at every eighth.
+    """Two of 16 environments end at every step, with episodes of 8 steps.
+
+    Without the spread, all sixteen would end at every eighth step.
     """
     flat = flatten_task(Toy(horizon=8), "ppo")
     config = Config(total_steps=1, num_envs=16, num_steps=16, hidden=(4,), stagger=True)
@@ -140,7 +146,10 @@ def test_simulators_of_the_host_cannot_be_staggered() -> None:
 
 def test_advantages_are_those_of_a_plain_loop() -> None:
     rng = np.random.default_rng(0)
-    steps, envs, gamma, lam = 40, 7, 0.9, 0.8
+    steps = 40
+    envs = 7
+    gamma = 0.9
+    lam = 0.8
     reward, value, next_value = rng.normal(size=(3, steps, envs))
     terminated = rng.random((steps, envs)) < 0.1
     over = terminated | (rng.random((steps, envs)) < 0.1)
@@ -170,8 +179,9 @@ def test_moments_are_those_of_all_that_was_seen() -> None:
 
 
 def test_a_count_of_rows_that_is_full_stays_and_leaves_moments_finite() -> None:
-    """float32 counts no further than 2**24 batches;
-    a later batch then has the weight of the last one that counted.
+    """float32 counts no further than 2**24 batches.
+
+    A later batch then has the weight of the last one that counted.
     """
     full = Moments(jnp.zeros(2), jnp.ones(2), jnp.float32(2**24 * 64))
     later = full.update(jnp.full((64, 2), 3.0))
@@ -235,8 +245,9 @@ def test_a_solved_task_is_not_forgotten() -> None:
 
 
 def test_rewards_are_scaled_on_every_family_that_was_not_tuned_without_it() -> None:
-    """Tasks of this package keep the scale of their rewards
-    unless their own settings ask for another one.
+    """Rewards are scaled on tasks that have no settings of their own.
+
+    Tasks of this package keep the scale of their rewards unless their settings ask for another one.
     """
     path = FOLDER / "ppo.yaml"
     settings = yaml.safe_load(path.read_text())
@@ -249,15 +260,20 @@ def test_rewards_are_scaled_on_every_family_that_was_not_tuned_without_it() -> N
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
     def weights(seed: int) -> list[np.ndarray]:
-        return [np.asarray(leaf) for leaf in jax.tree.leaves(trained(Chain(), 2_000, seed).actor)]
+        return [
+            np.asarray(leaf) for leaf in jax.tree.leaves(train_policy(Chain(), 2_000, seed).actor)
+        ]
 
-    first, same_seed, different_seed = weights(3), weights(3), weights(4)
+    first = weights(3)
+    same_seed = weights(3)
+    different_seed = weights(4)
     assert all(np.array_equal(a, b) for a, b in zip(first, same_seed, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(first, different_seed, strict=True))
 
 
 def test_seeds_vmapped_learn_what_each_learns_alone() -> None:
-    task, config = Chain(), Config(**SMALL | {"total_steps": 1_000})
+    task = Chain()
+    config = Config(**SMALL | {"total_steps": 1_000})
     flat = flatten_task(task, "ppo")
     seeds = [0, 1, 2]
     networks = [Networks.initial(flat, config, seed) for seed in seeds]
@@ -281,7 +297,8 @@ def test_seeds_vmapped_learn_what_each_learns_alone() -> None:
 
 
 def test_a_policy_is_the_same_after_saving_and_loading(tmp_path: Path) -> None:
-    task, agent = Chain(), PPO(**SMALL, total_steps=2_000)
+    task = Chain()
+    agent = PPO(**SMALL, total_steps=2_000)
     *_, policy = agent.train(task, seed=0, budget="smoke")
     path = str(tmp_path / "policy.safetensors")
     agent.save(policy, path)

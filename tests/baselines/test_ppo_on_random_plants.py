@@ -1,5 +1,6 @@
-"""The benchmark of PPO on random plants: the reference player scores 1,
-the better of random and idle play 0.
+"""Test the benchmark of PPO on random plants.
+
+The reference player scores 1, the better of random and idle play 0.
 """
 
 from __future__ import annotations

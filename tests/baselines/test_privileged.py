@@ -1,5 +1,6 @@
-"""Asymmetric actor and critic: what is privileged teaches the critic,
-and the policy never sees it.
+"""Test an asymmetric actor and critic.
+
+What is privileged teaches the critic, and the policy never sees it.
 """
 
 from __future__ import annotations
@@ -45,12 +46,14 @@ def test_the_critic_learns_what_only_it_is_told(recurrent: str) -> None:
     "name", ["QuadcopterHoverLearningToFly-v0", "PMSMSpeedSensorless-v0", "QuadcopterHoverRough-v0"]
 )
 def test_it_tells_what_the_observation_does_not(name: str) -> None:
-    """Privileged numbers follow from state and context alone,
-    even if the observation is noisy or silent.
+    """Privileged numbers follow from state and context alone.
+
+    They do so even if the observation is noisy or silent.
     """
     env = gymnasium.make(f"rlsuite/{name}")
     observation, info = env.reset(seed=1)
-    task, privileged = env.unwrapped.task, info["privileged"]
+    task = env.unwrapped.task
+    privileged = info["privileged"]
     np.testing.assert_allclose(
         privileged,
         task.privileged(env.unwrapped.episode.state, env.unwrapped.params),

@@ -26,21 +26,22 @@ CUE = Cue()
 
 
 @cache
-def trained(recurrent: str | None, seed: int = 0) -> Any:
+def train_policy(recurrent: str | None, seed: int = 0) -> Any:
     *_, policy = PPO(**SMALL, recurrent=recurrent).train(CUE, seed=seed, budget="smoke")
     return policy
 
 
 def test_a_memory_remembers_the_cue_and_without_one_it_is_chance() -> None:
-    policy = trained(None)  # the card says that the task is partially observed
+    policy = train_policy(None)  # the card says that the task is partially observed
     assert isinstance(policy, Policy)
     assert play(CUE, policy, range(400)).total.mean() > 0.9
-    memoryless = play(CUE, trained("none"), range(400)).total.mean()
+    memoryless = play(CUE, train_policy("none"), range(400)).total.mean()
     assert 0.4 < memoryless < 0.6  # half, give or take four standard errors
 
 
 def test_the_card_decides_and_the_caller_may_overrule_it() -> None:
-    observed, hidden = Cue(partially_observed=False), CUE
+    observed = Cue(partially_observed=False)
+    hidden = CUE
     assert PPO().hyperparameters(observed, "smoke")["recurrent"] == "none"
     assert PPO().hyperparameters(hidden, "smoke")["recurrent"] == "gru"
     assert PPO(recurrent="gru").hyperparameters(observed, "smoke")["recurrent"] == "gru"
@@ -52,12 +53,14 @@ def test_the_card_decides_and_the_caller_may_overrule_it() -> None:
 
 
 def test_the_unit_is_the_published_one() -> None:
-    """Cho et al. 2014, eqs. 5 to 8, one number at a time in float64,
-    the reset gate after the product as in cuDNN.
+    """Compute equations 5 to 8 of Cho et al. 2014, one number at a time in float64.
+
+    The reset gate comes after the product as in cuDNN.
     """
     rng = np.random.default_rng(0)
     unit = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape), GRU.initial(rng, 3, 4))
-    x, memory = rng.normal(size=3), rng.normal(size=4)
+    x = rng.normal(size=3)
+    memory = rng.normal(size=4)
     expected = np.zeros(4)
     for i in range(4):
         of_input = [
@@ -74,9 +77,10 @@ def test_the_unit_is_the_published_one() -> None:
 
 
 def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() -> None:
-    """Two rollouts, cut in the middle of episodes: from the stored first memories and the ends of
-    episodes alone, the same memories come out, and an episode's first step knows nothing of the one
-    before.
+    """Recompute the memories of two rollouts that are cut in the middle of episodes.
+
+    From the stored first memories and the ends of episodes alone, the same memories come out, and
+    an episode's first step knows nothing of the one before.
     """
     agent = PPO(**SMALL | {"num_steps": 9, "minibatches": 1})
     config = agent.config(CUE, "smoke")
@@ -106,7 +110,7 @@ def test_learning_recalls_the_memories_of_acting_across_rollouts_and_episodes() 
 
 def test_playing_step_by_step_is_what_training_saw() -> None:
     """A policy's memory runs through a whole episode as it does through a rollout."""
-    policy = trained(None)
+    policy = train_policy(None)
     record = play(CUE, policy, range(64))
     unit = policy.actor.unit
     answer = record.actions[:, CUE.delay]
@@ -140,7 +144,8 @@ def test_a_time_limit_does_not_end_the_value() -> None:
     training = compiled.start(0)
     for _ in range(config.chunks):
         training, _ = compiled.chunk(training)
-    networks, x = training.base.networks, training.base.moments.normalise(jnp.ones((1, 1)))
+    networks = training.base.networks
+    x = training.base.moments.normalise(jnp.ones((1, 1)))
     memory = jnp.zeros((1, config.memory))
     for _ in range(4):
         memory = networks.actor.unit(x, memory)
@@ -150,7 +155,7 @@ def test_a_time_limit_does_not_end_the_value() -> None:
 
 def test_the_same_seed_gives_the_same_bits_and_weights_survive_saving(tmp_path: Path) -> None:
     agent = PPO(**SMALL)
-    policy = trained(None)
+    policy = train_policy(None)
     *_, again = agent.train(CUE, seed=0, budget="smoke")
     path = str(tmp_path / "policy.safetensors")
     agent.save(policy, path)

@@ -1,5 +1,6 @@
-"""Agents that learn from replayed experience: the buffer,
-time limits, masks, and problems whose answers are known.
+"""Test agents that learn from replayed experience.
+
+The tests check the buffer, time limits and masks, and solve problems whose answers are known.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ SMALL = {
 }  # fmt: skip
 
 
-TARGET, CHAIN, BANDIT = Target(), Chain(), Bandit(masked=True)
+TARGET = Target()
+CHAIN = Chain()
+BANDIT = Bandit(masked=True)
 """One object each: programs compiled for a task are found again."""
 STEERING = SAC(**SMALL, total_steps=12_000, entropy_per_component=-1.5)
 WALKING = DQN(**SMALL, total_steps=10_000)
@@ -65,8 +68,8 @@ class Pair(TwoAgents):
         return -((action[:, 0] - jnp.arange(2)) ** 2)
 
 
-def ended(agent: Any, task: Any, seed: int = 0) -> Any:
-    """The last state of a training run."""
+def train_to_the_end(agent: Any, task: Any, seed: int = 0) -> Any:
+    """Return the last state of a training run."""
     config = agent.config(task, "smoke")
     algorithm = agent.algorithm(task, config)
     training = programs(algorithm).start(seed)
@@ -75,7 +78,7 @@ def ended(agent: Any, task: Any, seed: int = 0) -> Any:
     return training
 
 
-def trained(agent: Any, task: Any, seed: int = 0) -> Any:
+def train_policy(agent: Any, task: Any, seed: int = 0) -> Any:
     *progress, policy = agent.train(task, seed=seed, budget="smoke")
     assert all(isinstance(event, Progress) for event in progress)
     assert progress[-1].steps == progress[-1].total_steps >= agent.config(task, "smoke").total_steps
@@ -107,8 +110,9 @@ def test_transitions_are_drawn_with_equal_chances() -> None:
 
 @pytest.mark.parametrize("agent", [SAC(**SMALL), DQN(**SMALL)])
 def test_what_is_stored_is_what_happened(agent: Any) -> None:
-    """Every row of a run on the chain of four paying states:
-    where it was, where it went, what ended there.
+    """Check every row of a run on the chain of four paying states.
+
+    A row has where the run was, where it went, and what ended there.
     """
     task = Paying(mortal=True, continuous=agent.name == "sac")
     config = type(agent)(**SMALL, total_steps=160).config(task, "smoke")
@@ -135,8 +139,9 @@ def test_what_is_stored_is_what_happened(agent: Any) -> None:
 def test_a_time_limit_does_not_end_the_value_and_the_end_does(
     name: str, mortal: bool, worth: float
 ) -> None:
-    """One a step for ever is worth 1 / (1 - gamma) = 5 however soon it is cut off;
-    four steps are worth 2.95.
+    """One a step for ever is worth 1 / (1 - gamma) = 5, however soon it is cut off.
+
+    Four steps are worth 2.95.
     """
     task = Paying(mortal, continuous=name == "sac")
     options = SMALL | {"total_steps": 8_000, "gamma": 0.8}
@@ -146,7 +151,7 @@ def test_a_time_limit_does_not_end_the_value_and_the_end_does(
         if name == "sac"
         else DQN(**options, target_period=20)
     )
-    training = ended(agent, task)
+    training = train_to_the_end(agent, task)
     x = training.moments.normalise(jnp.eye(5)[:1])
     networks = training.learner.networks
     computed = (
@@ -162,7 +167,8 @@ def test_a_time_limit_does_not_end_the_value_and_the_end_does(
 
 def test_the_squashed_density_is_that_of_the_samples() -> None:
     """By change of variables in float64, and integrating to one."""
-    mean, log_std = np.float32([0.3]), np.float32([-0.4])
+    mean = np.float32([0.3])
+    log_std = np.float32([-0.4])
     policy = SquashedGaussian(jnp.asarray(mean), jnp.asarray(log_std))
     noise = np.linspace(-3, 3, 13, dtype=np.float32)[:, None]
     action, log_prob = policy.sample_with_log_prob(jnp.asarray(noise))
@@ -181,10 +187,11 @@ def test_the_squashed_density_is_that_of_the_samples() -> None:
 
 
 def test_sac_steers_to_the_target_with_the_entropy_it_was_asked_for() -> None:
-    """The target action is (3, -1); the spread about it is free,
-    and ends at two times -1.5 nats.
+    """The target action is (3, -1).
+
+    The spread about it is free, and ends at two times -1.5 nats.
     """
-    policy = trained(STEERING, TARGET)
+    policy = train_policy(STEERING, TARGET)
     np.testing.assert_allclose(play(TARGET, policy, range(4)).actions[0, 0], [3, -1], atol=0.1)
     x = jnp.broadcast_to(policy.moments.normalise(jnp.ones((1, 1))), (5_000, 1))
     noise = jax.random.normal(jax.random.key(0), (5_000, 2))
@@ -194,7 +201,9 @@ def test_sac_steers_to_the_target_with_the_entropy_it_was_asked_for() -> None:
 
 def test_sac_agents_share_a_policy_and_act_on_what_each_sees() -> None:
     task = Pair()
-    actions = play(task, trained(SAC(**SMALL, total_steps=12_000), task), range(2)).actions[0, 0]
+    actions = play(task, train_policy(SAC(**SMALL, total_steps=12_000), task), range(2)).actions[
+        0, 0
+    ]
     np.testing.assert_allclose(actions[:, 0], [0, 1], atol=0.15)
 
 
@@ -203,11 +212,11 @@ def test_sac_agents_share_a_policy_and_act_on_what_each_sees() -> None:
 
 def test_dqn_finds_the_best_legal_arm() -> None:
     agent = DQN(**SMALL, total_steps=6_000)
-    np.testing.assert_array_equal(play(BANDIT, trained(agent, BANDIT), range(4)).total, 12)
+    np.testing.assert_array_equal(play(BANDIT, train_policy(agent, BANDIT), range(4)).total, 12)
 
 
 def test_dqn_walks_the_chain_straight_to_its_end() -> None:
-    np.testing.assert_array_equal(play(CHAIN, trained(WALKING, CHAIN), range(4)).length, 4)
+    np.testing.assert_array_equal(play(CHAIN, train_policy(WALKING, CHAIN), range(4)).length, 4)
 
 
 def test_dqn_weighs_objectives_and_shares_between_agents() -> None:
@@ -215,17 +224,19 @@ def test_dqn_weighs_objectives_and_shares_between_agents() -> None:
     flat = DQN().algorithm(task, DQN().config(task, "smoke")).flat
     np.testing.assert_allclose(flat.agent_rewards(jnp.array([1.0, 0.0])), [0.1])
     actions = play(
-        TwoAgents(), trained(DQN(**SMALL, total_steps=6_000), TwoAgents()), range(2)
+        TwoAgents(), train_policy(DQN(**SMALL, total_steps=6_000), TwoAgents()), range(2)
     ).actions
     np.testing.assert_array_equal(actions[0, 0], [0, 1])
 
 
 def test_dqn_never_takes_nor_bootstraps_from_an_illegal_action() -> None:
-    """The masked arm 4 pays most and is never tried:
-    its value is made high by hand, and must reach no target.
+    """The masked arm 4 pays most and is never tried.
+
+    Its value is made high by hand, and must reach no target.
     """
-    task, agent = BANDIT, DQN(**SMALL, total_steps=6_000)
-    training = ended(agent, task)
+    task = BANDIT
+    agent = DQN(**SMALL, total_steps=6_000)
+    training = train_to_the_end(agent, task)
     experience = training.buffer.experience
     filled = int(training.buffer.filled)
     assert filled >= 6_000
@@ -253,22 +264,30 @@ def test_dqn_never_takes_nor_bootstraps_from_an_illegal_action() -> None:
 
 
 def test_dqn_chooses_by_the_network_and_judges_by_the_target() -> None:
-    """Double estimates: 0.5 of what the target network says
-    of the action that the network likes best.
+    """Double estimates take 0.5 of the target network's value.
+
+    It is the value of the action that the network itself likes best.
     """
     algorithm = DQN(**SMALL, total_steps=2_000).algorithm(
         Bandit(False), DQN(total_steps=1).config(Bandit(False), "smoke")
     )
     network = algorithm.networks(0)
 
-    def saying(*numbers: float) -> Any:
+    def network_with_biases(*numbers: float) -> Any:
         last = network.layers[-1]
         end = last._replace(weight=0 * last.weight, bias=np.array(numbers, np.float32))
         return network._replace(layers=(*network.layers[:-1], end))
 
     x = jnp.ones((1, 1))
     batch = Experience(x, jnp.zeros((1, 1), jnp.int32), jnp.zeros(1), x, None, jnp.array([False]))
-    targets = target(algorithm.flat, saying(0, 0, 9, 0, 0), saying(7, 0, 2, 0, 0), batch, None, 0.5)
+    targets = target(
+        algorithm.flat,
+        network_with_biases(0, 0, 9, 0, 0),
+        network_with_biases(7, 0, 2, 0, 0),
+        batch,
+        None,
+        0.5,
+    )
     np.testing.assert_allclose(targets, [1.0])
 
 
@@ -276,7 +295,8 @@ def test_exploration_is_uniform_over_legal_actions_and_falls() -> None:
     agent = DQN(**SMALL, total_steps=4_000, epsilon=0.1, exploration=0.5)
     task = BANDIT
     algorithm = agent.algorithm(task, agent.config(task, "smoke"))
-    x, mask = jnp.ones((8_000, 1, 1)), jnp.broadcast_to(jnp.arange(5) < 4, (8_000, 1, 5))
+    x = jnp.ones((8_000, 1, 1))
+    mask = jnp.broadcast_to(jnp.arange(5) < 4, (8_000, 1, 5))
 
     def counts(steps: int) -> np.ndarray:
         actions = algorithm.explore(
@@ -284,7 +304,8 @@ def test_exploration_is_uniform_over_legal_actions_and_falls() -> None:
         )
         return np.bincount(np.ravel(actions), minlength=5)
 
-    early, late = counts(0), counts(4_000)
+    early = counts(0)
+    late = counts(4_000)
     assert early[4] == late[4] == 0
     assert stats.chisquare(early[:4]).pvalue > 1e-3
     rare = np.sort(late)[:4].sum()  # three of four random actions are not the best one
@@ -297,7 +318,7 @@ def test_exploration_is_uniform_over_legal_actions_and_falls() -> None:
 @pytest.mark.parametrize(("agent", "task"), [(STEERING, TARGET), (WALKING, CHAIN)])
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(agent: Any, task: Any) -> None:
     first, same_seed, different_seed = (
-        jax.tree.leaves(trained(agent, task, seed)) for seed in (3, 3, 4)
+        jax.tree.leaves(train_policy(agent, task, seed)) for seed in (3, 3, 4)
     )
     assert all(np.array_equal(a, b) for a, b in zip(first, same_seed, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(first, different_seed, strict=True))
@@ -307,7 +328,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(agent: Any, t
 def test_a_policy_is_the_same_after_saving_and_loading(
     agent: Any, task: Any, tmp_path: Path
 ) -> None:
-    policy = trained(agent, task)
+    policy = train_policy(agent, task)
     path = str(tmp_path / "policy.safetensors")
     agent.save(policy, path)
     again = agent.load(path, task)
@@ -362,7 +383,7 @@ def test_a_run_of_both_leaves_out_what_each_cannot_play(tmp_path: Path) -> None:
 
 def test_dqn_finds_treasures_in_a_smoke_budget() -> None:
     task = registry.card("DeepSeaTreasure-v0").build()
-    record = play(task, trained(DQN(), task), evaluation_seeds(task.card, 0, "smoke"))
+    record = play(task, train_policy(DQN(), task), evaluation_seeds(task.card, 0, "smoke"))
     weights = np.asarray(task.card.weights)
     assert task.card.normalise(float((record.total @ weights).mean())) >= 0.9
 
@@ -371,6 +392,6 @@ def test_dqn_finds_treasures_in_a_smoke_budget() -> None:
 def test_sac_controls_currents_in_24_000_steps() -> None:
     task = registry.card("PMSMCurrent-v0").build()
     record = play(
-        task, trained(SAC(total_steps=24_000), task), evaluation_seeds(task.card, 0, "smoke")
+        task, train_policy(SAC(total_steps=24_000), task), evaluation_seeds(task.card, 0, "smoke")
     )
     assert task.card.normalise(float(record.total.mean())) >= 0.85

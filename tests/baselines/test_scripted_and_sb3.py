@@ -170,7 +170,8 @@ def test_hindsight_replay_trains_on_goals(name: str, batched: bool) -> None:
 
 
 def test_sb3_agents_take_the_settings_of_the_suites_own() -> None:
-    current, speed = registry.card("PMSMCurrent-v0").build(), registry.card("PMSMSpeed-v0").build()
+    current = registry.card("PMSMCurrent-v0").build()
+    speed = registry.card("PMSMSpeed-v0").build()
     for name in SIX:
         if name != "sb3-dqn":
             assert registry.agent(name).hyperparameters(current, "smoke")["gamma"] == 0.9
@@ -222,7 +223,8 @@ def test_a_report_does_not_take_a_saved_policys_settings_for_the_suites() -> Non
 def test_a_saved_policy_normalises_as_the_trained_one(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task, agent = registry.card("QuadcopterHover-v0").build(), registry.agent(name)
+    task = registry.card("QuadcopterHover-v0").build()
+    agent = registry.agent(name)
     short = agent.hyperparameters(task, "smoke") | {
         "total_steps": 1_060,
         "net_arch": [8],
@@ -286,7 +288,8 @@ def test_sb3_plays_simulators_of_the_host(monkeypatch: pytest.MonkeyPatch) -> No
     from rlbench_suite.evaluation.protocol import evaluate
 
     pytest.importorskip("mujoco")
-    task, agent = registry.card("Hopper-v0").build(), registry.agent("sb3-ppo")
+    task = registry.card("Hopper-v0").build()
+    agent = registry.agent("sb3-ppo")
     short = agent.hyperparameters(task, "smoke") | {
         "total_steps": 256,
         "n_steps": 16,

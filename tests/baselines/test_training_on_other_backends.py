@@ -40,13 +40,14 @@ def task_of(name: str) -> Any:
 
 
 def begin_episodes(task: Any, num_envs: int) -> Any:
-    """The shapes of a batch of episodes."""
+    """Return the shapes of a batch of episodes."""
     source = ContextSource(np.int32(0), np.int32(-1))
     return jax.eval_shape(partial(open_stream, task), np.zeros((num_envs, 2), np.uint32), source)
 
 
-def of_ppo(task: Any) -> tuple[Any, ...]:
-    flat, config = ppo_agent.flatten_for_ppo(task), PPO().config(task, "smoke")
+def ppo_update(task: Any) -> tuple[Any, ...]:
+    flat = ppo_agent.flatten_for_ppo(task)
+    config = PPO().config(task, "smoke")
     algorithm = ppo_agent.algorithm(config)
     start = partial(algorithm.start, flat, config)
     training = jax.eval_shape(
@@ -58,18 +59,20 @@ def of_ppo(task: Any) -> tuple[Any, ...]:
     return partial(algorithm.train_chunk, flat, config), training
 
 
-def of_model_based(task: Any) -> tuple[Any, ...]:
-    flat, config = flatten_task(task, "this test"), ModelBasedPPO().config(task, "smoke")
+def model_based_update(task: Any) -> tuple[Any, ...]:
+    flat = flatten_task(task, "this test")
+    config = ModelBasedPPO().config(task, "smoke")
     inputs = flat.features + flat.outputs
     ensemble = model_based.Ensemble.initial(config, inputs, flat.features, 0)
-    networks, stream = ppo.Networks.initial(flat, config, 0), begin_episodes(task, config.num_envs)
+    networks = ppo.Networks.initial(flat, config, 0)
+    stream = begin_episodes(task, config.num_envs)
     training = jax.eval_shape(
         partial(model_based.start, flat, config), networks, ensemble, SEED, stream
     )
     return partial(model_based.train_chunk, flat, config), training
 
 
-def of_replay(agent: replay_agent.ReplayAgent, task: Any) -> tuple[Any, ...]:
+def replay_update(agent: replay_agent.ReplayAgent, task: Any) -> tuple[Any, ...]:
     config = agent.config(task, "smoke")
     algorithm = agent.algorithm(task, config)
     start = partial(replay_agent.start, algorithm)
@@ -79,13 +82,15 @@ def of_replay(agent: replay_agent.ReplayAgent, task: Any) -> tuple[Any, ...]:
     return partial(replay_agent.train_chunk, algorithm), training
 
 
-def of_offline(agent: type[offline_agent.OfflineAgent], task: Any) -> tuple[Any, ...]:
+def offline_update(agent: type[offline_agent.OfflineAgent], task: Any) -> tuple[Any, ...]:
     pytest.importorskip("minari")
     pytest.importorskip("h5py")
-    config, flat = agent().config(task, "smoke"), flatten_task(task, "this test")
+    config = agent().config(task, "smoke")
+    flat = flatten_task(task, "this test")
     observation = jax.ShapeDtypeStruct((64, flat.features), np.float32)
     action = jax.ShapeDtypeStruct((64, flat.outputs), np.float32)
-    reward, over = jax.ShapeDtypeStruct((64,), np.float32), jax.ShapeDtypeStruct((64,), np.bool_)
+    reward = jax.ShapeDtypeStruct((64,), np.float32)
+    over = jax.ShapeDtypeStruct((64,), np.bool_)
     run = offline_agent.TrainingState(agent.algorithm.start(flat, config, 0), SEED, np.int32(0))
     return (
         partial(offline_agent.train_chunk, agent.algorithm, config),
@@ -95,16 +100,16 @@ def of_offline(agent: type[offline_agent.OfflineAgent], task: Any) -> tuple[Any,
 
 
 TRAININGS: dict[str, Callable[[], tuple[Any, ...]]] = {
-    "ppo": lambda: of_ppo(task_of("QuadcopterHover-v0")),
-    "ppo masked": lambda: of_ppo(task_of("SAT-v0")),
-    "ppo agents": lambda: of_ppo(task_of("QuadcopterSwarm2-v0")),
-    "ppo recurrent": lambda: of_ppo(Cue()),
-    "ppo pixels": lambda: of_ppo(Picture()),
-    "mbppo": lambda: of_model_based(task_of("PMSMCurrent-v0")),
-    "sac": lambda: of_replay(SAC(), task_of("PMSMCurrent-v0")),
-    "dqn": lambda: of_replay(DQN(), task_of("PMSMCurrentFinite-v0")),
-    "bc": lambda: of_offline(BC, task_of("QuadcopterHover-v0")),
-    "td3-bc": lambda: of_offline(TD3BC, task_of("QuadcopterHover-v0")),
+    "ppo": lambda: ppo_update(task_of("QuadcopterHover-v0")),
+    "ppo masked": lambda: ppo_update(task_of("SAT-v0")),
+    "ppo agents": lambda: ppo_update(task_of("QuadcopterSwarm2-v0")),
+    "ppo recurrent": lambda: ppo_update(Cue()),
+    "ppo pixels": lambda: ppo_update(Picture()),
+    "mbppo": lambda: model_based_update(task_of("PMSMCurrent-v0")),
+    "sac": lambda: replay_update(SAC(), task_of("PMSMCurrent-v0")),
+    "dqn": lambda: replay_update(DQN(), task_of("PMSMCurrentFinite-v0")),
+    "bc": lambda: offline_update(BC, task_of("QuadcopterHover-v0")),
+    "td3-bc": lambda: offline_update(TD3BC, task_of("QuadcopterHover-v0")),
 }
 
 

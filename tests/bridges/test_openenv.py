@@ -29,8 +29,8 @@ from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from rlbench_suite.language import begin, guard
 from rlbench_suite.language.guard import impatient_protocol
 from rlbench_suite.language.openenv import (
-    LONGEST_FRAME,
-    LONGEST_MESSAGE,
+    MAX_FRAME_CHARACTERS,
+    MAX_MESSAGE_BYTES,
     Connection,
     Offer,
     listed,
@@ -46,7 +46,7 @@ def serving(offer: Offer, **keywords: Any) -> Iterator[str]:
         make_app(offer, **keywords),
         port=0,
         http=impatient_protocol(),
-        ws_max_size=LONGEST_MESSAGE,
+        ws_max_size=MAX_MESSAGE_BYTES,
         log_level="warning",
         lifespan="on",
     )
@@ -223,7 +223,7 @@ def test_wrong_frames_leave_the_episode_as_it_is(puzzles: str) -> None:
                 b"\x00",
                 '{"type": "x"}',
                 '{"type": "step", "data": {"text": 3}}',
-                "x" * (LONGEST_FRAME + 1),
+                "x" * (MAX_FRAME_CHARACTERS + 1),
             ):
                 assert (await ask(wrong))["type"] == "error"
             reply = await ask(
@@ -233,7 +233,7 @@ def test_wrong_frames_leave_the_episode_as_it_is(puzzles: str) -> None:
             reply = await ask(json.dumps({"type": "step", "data": {"text": answer(8)}}))
             assert reply["data"]["code"] == "SESSION_ERROR"
             assert "is over" in reply["data"]["message"]
-            await socket.send("x" * (LONGEST_MESSAGE + 1))
+            await socket.send("x" * (MAX_MESSAGE_BYTES + 1))
             with pytest.raises(ConnectionClosedError, match="1009"):
                 await socket.recv()
 

@@ -16,12 +16,12 @@ import minari
 import numpy as np
 import pytest
 from folders import visible
-from killing import die, killed
+from killing import die, run_until_killed
 
 from rlbench_suite.adapters.rollout import play, replay
-from rlbench_suite.contexts.atomic_files import CannotWrite
 from rlbench_suite.datasets import access, building, recipe, storage
 from rlbench_suite.datasets.catalogue import Entry
+from rlbench_suite.foundation.atomic_files import CannotWrite
 
 
 @pytest.fixture
@@ -324,7 +324,7 @@ def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
                 patch.setattr("rlbench_suite.datasets.building.compared", die)
             access.build(entry)
 
-    killed(build)
+    run_until_killed(build)
     if place != "after the move":
         assert not storage.is_installed(entry)
         assert minari.list_local_datasets() == {}

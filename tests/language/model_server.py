@@ -1,5 +1,6 @@
-"""A local server of chat completions that plays scripted models:
-good ones, bad ones and hostile ones.
+"""Serve chat completions of scripted models on this machine.
+
+There are good models, bad ones and hostile ones.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ class Answer:
     drip: float = 0.0
     """Seconds between two bytes."""
     drop: str = ""
-    """``before`` to close the connection without an answer,
-    ``within`` to close it in the middle of one.
+    """Moment at which to close the connection; empty for none.
+
+    ``before`` closes it without an answer, ``within`` in the middle of one.
     """
 
 
 Script = Callable[[Request, int], Answer]
-"""A model: its answer to a request,
-and the number of times that these very messages were sent before.
+"""A model, as a function that returns its answer.
+
+Its arguments are a request, and the number of times that these very messages were sent before.
 """
 
 

@@ -1,5 +1,6 @@
-"""The client of chat completions against a real server
-on this machine that answers well, badly and with malice.
+"""Test the client of chat completions against a real server on this machine.
+
+The server answers well, badly and with malice.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ QUESTION = [{"role": "user", "content": "What is 6 x 7?"}]
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(chat, "FIRST_PAUSE_SECONDS", 0.01)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -44,7 +45,7 @@ def always(answer: Answer) -> Callable[[Request, int], Answer]:
     return lambda request, before: answer
 
 
-def in_turn(answers: Iterable[Answer]) -> Callable[[Request, int], Answer]:
+def answer_in_turn(answers: Iterable[Answer]) -> Callable[[Request, int], Answer]:
     replies = list(answers)
     return lambda request, before: replies[min(before, len(replies) - 1)]
 
@@ -94,7 +95,7 @@ LOST = {
 
 @pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
 def test_what_was_lost_is_sent_again(lost: Answer) -> None:
-    with ModelServer(in_turn([lost, lost, completion("42")])) as server:
+    with ModelServer(answer_in_turn([lost, lost, completion("42")])) as server:
         (reply,) = ask(server, timeout=0.3)
     assert reply.text == "42"
     assert len(server.requests) == 3
@@ -160,7 +161,7 @@ def test_the_server_says_how_long_to_wait(wish: str) -> None:
     if wish == "date":  # whole seconds
         pause = 1.0
         wish = email.utils.formatdate(time.time() + 2, usegmt=True)
-    with ModelServer(in_turn([error(429, retry_after=wish), completion("42")])) as server:
+    with ModelServer(answer_in_turn([error(429, retry_after=wish), completion("42")])) as server:
         started = time.perf_counter()
         ask(server)
         assert pause <= time.perf_counter() - started < pause + 2
@@ -168,7 +169,7 @@ def test_the_server_says_how_long_to_wait(wish: str) -> None:
 
 @pytest.mark.parametrize("wish", ["soon", "-3", "nan", "inf", "Fri, 31 Feb 2026 99:00:00 GMT", ""])
 def test_nonsense_about_waiting_is_ignored(wish: str) -> None:
-    with ModelServer(in_turn([error(429, retry_after=wish), completion("42")])) as server:
+    with ModelServer(answer_in_turn([error(429, retry_after=wish), completion("42")])) as server:
         started = time.perf_counter()
         ask(server)
         assert time.perf_counter() - started < 2
@@ -190,7 +191,7 @@ def test_pauses_grow_and_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr(chat, "FIRST_PAUSE", 0.5)
+    monkeypatch.setattr(chat, "FIRST_PAUSE_SECONDS", 0.5)
     monkeypatch.setattr(chat.asyncio, "sleep", sleep)
     with ModelServer(always(error(500))) as server, pytest.raises(ChatError):
         ask(server)
@@ -227,12 +228,12 @@ def test_a_long_reply_keeps_its_end() -> None:
     text = "x" * 2**20 + "<answer>42</answer>"
     with ModelServer(always(completion(text))) as server:
         (reply,) = ask(server)
-    assert len(reply.text) == chat.LONGEST_REPLY
+    assert len(reply.text) == chat.MAX_REPLY_CHARACTERS
     assert reply.text.endswith("x<answer>42</answer>")
 
 
 def test_a_response_without_end_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "LARGEST_BODY", 2**20)
+    monkeypatch.setattr(chat, "MAX_BODY_BYTES", 2**20)
     with ModelServer(always(completion("y" * 2**21 + "<answer>42</answer>"))) as server:
         (reply,) = ask(server)
     assert (reply.text, reply.finish_reason, reply.usage.estimated) == ("", "too large", True)
@@ -276,7 +277,7 @@ def test_tool_calls_are_read_and_broken_ones_dropped() -> None:
 
 def test_a_thousand_tool_calls_are_cut() -> None:
     with ModelServer(always(completion(tool_calls=[tool_call("f", {})] * 1000))) as server:
-        assert len(ask(server)[0].message["tool_calls"]) == chat.MOST_CALLS
+        assert len(ask(server)[0].message["tool_calls"]) == chat.MAX_TOOL_CALLS
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from itertools import islice
 import pytest
 
 from rlbench_suite.language import CompositeDataset, PuzzleDataset
-from rlbench_suite.language.dataset import expected_different
+from rlbench_suite.language.dataset import expected_distinct
 
 
 def canonical(data: PuzzleDataset) -> list[str]:
@@ -66,7 +66,7 @@ def test_the_expected_number_of_different_instances_is_what_a_dataset_has() -> N
     with pytest.warns(UserWarning, match="few different instances"):
         data = PuzzleDataset("Game24-v0", difficulty="medium", size=300)
     assert len(set(canonical(data))) == pytest.approx(
-        expected_different(data.puzzle.space / 2, 300), rel=0.1
+        expected_distinct(data.puzzle.space / 2, 300), rel=0.1
     )
 
 

@@ -17,15 +17,15 @@ import yaml
 from typer.testing import CliRunner
 
 from rlbench_suite.cli import suite
-from rlbench_suite.contexts.atomic_files import CannotWrite
 from rlbench_suite.core.registry import cards
+from rlbench_suite.foundation.atomic_files import CannotWrite
 from rlbench_suite.language import CompositeDataset, PuzzleDataset, score
 from rlbench_suite.language.export import CANARY, push_to_hub, read, with_prompt, write_folder
 from rlbench_suite.language.rows import instance_of
 
 
 def all_puzzles(each: int = 2) -> CompositeDataset:
-    """Rows of all puzzles at their easiest tiers, which are made in a second."""
+    """Return rows of all puzzles at their easiest tiers, which are made in a second."""
     ids = [card.id for card in cards().values() if card.puzzle]
     sources = [
         (PuzzleDataset(task_id, difficulty="easy", split="test", size=each), 1.0) for task_id in ids
@@ -34,7 +34,7 @@ def all_puzzles(each: int = 2) -> CompositeDataset:
 
 
 def scores(rows: list[Any], **reading: Any) -> list[float]:
-    """Scores of the right answer, a rule of thumb and junk for each row."""
+    """Return scores of the right answer, a rule of thumb and junk for each row."""
     values = []
     for row in rows:
         puzzle, instance = instance_of(row)

@@ -1,5 +1,6 @@
-"""Replies judged in worker processes: the same verdicts,
-within a time limit, whatever a verifier does.
+"""Judge replies in worker processes.
+
+The verdicts are the same, within a time limit, whatever a verifier does.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def test_wrong_arguments_are_named() -> None:
         Judge(0)
 
 
-def forged(row: Any, **changes: Any) -> Any:
+def forge_row(row: Any, **changes: Any) -> Any:
     return {**row, "metadata": {**row["metadata"], **changes}}
 
 
@@ -113,13 +114,13 @@ def test_a_forged_row_refuses_no_other_reply_of_its_batch() -> None:
     hostile: dict[int, Any] = {
         0: {"question": ""},
         1: {**rows[1], "metadata": "[" * 100_000},
-        2: forged(rows[2], id="rlsuite/Nothing-v0"),
-        33: forged(rows[33], tier=float("nan")),
-        34: forged(rows[34], tier=10**400),
-        35: forged(rows[35], instance="{}"),
-        36: forged(rows[36], instance="[" * 100_000),
-        37: forged(rows[37], instance='{"givens": 1e999}'),
-        38: forged(rows[38], id="rlsuite/Sudoku4-v0?context=../../secret"),
+        2: forge_row(rows[2], id="rlsuite/Nothing-v0"),
+        33: forge_row(rows[33], tier=float("nan")),
+        34: forge_row(rows[34], tier=10**400),
+        35: forge_row(rows[35], instance="{}"),
+        36: forge_row(rows[36], instance="[" * 100_000),
+        37: forge_row(rows[37], instance='{"givens": 1e999}'),
+        38: forge_row(rows[38], id="rlsuite/Sudoku4-v0?context=../../secret"),
         69: {**rows[69], "metadata": None},
     }
     for number, row in hostile.items():

@@ -1,5 +1,6 @@
-"""The reading of whole replies: one answer counts,
-usual formats pass, and nothing wrong ever does.
+"""Test the reading of whole replies.
+
+One answer counts, usual formats pass, and nothing wrong ever does.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from rlbench_suite.puzzle.puzzle import CLOSING, OPENING, Puzzle, items_of
 WAYS = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "audits" / "perturbations.py"))
 
 HIDING = {"A grid on one line", "The answer twice in the tags"}
-"""Ways to write that may hide what is malformed:
-lines of unequal lengths, one number where two are asked for.
+"""Ways to write that may hide what is malformed.
+
+Examples are lines of unequal lengths, and one number where two are asked for.
 """
 
 
@@ -41,8 +43,9 @@ def instances() -> list[tuple[Puzzle[Any], Any]]:
 
 
 def some_answers(puzzle: Puzzle[Any], instance: Any) -> list[str]:
-    """Return answers of many kinds: right, by the rule of thumb,
-    random, constant, and of another instance.
+    """Return answers of many kinds.
+
+    They are right, by the rule of thumb, random, constant, and of another instance.
     """
     guesses = [puzzle.guess(instance, Dice(0, seed)) for seed in range(3)]
     another_instance = puzzle.generate(9, "test")
@@ -55,9 +58,10 @@ def some_answers(puzzle: Puzzle[Any], instance: Any) -> list[str]:
     ]
 
 
-def spoiled(answer: str, dice: Dice) -> Iterator[str]:
-    """Yield answers with a line, an item or (of a single word) a letter left out,
-    doubled, replaced or exchanged.
+def spoil_answer(answer: str, dice: Dice) -> Iterator[str]:
+    """Yield answers with a piece left out, doubled, replaced or exchanged.
+
+    A piece is a line, an item or, in an answer of a single word, a letter.
     """
     for mark in [mark for mark in "\n " if mark in answer] or [""]:
         items = answer.split(mark) if mark else list(answer)
@@ -88,10 +92,11 @@ def test_right_answers_pass_as_the_table_says() -> None:
 
 
 def test_no_way_to_write_makes_a_wrong_answer_right() -> None:
-    offenders, tried = [], 0
+    offenders = []
+    tried = 0
     for number, (puzzle, instance) in enumerate(instances()):
         answers = some_answers(puzzle, instance)
-        answers += spoiled(answers[0], Dice(1, number))
+        answers += spoil_answer(answers[0], Dice(1, number))
         for answer in dict.fromkeys(answers):
             verdict = puzzle.verify(instance, answer)
             score = verdict.score
@@ -151,7 +156,8 @@ def test_the_output_of_a_sat_solver_is_an_assignment() -> None:
     puzzle = puzzle_of("SAT-v0")
     instance = puzzle.generate(1)
     best = puzzle.solve(instance)
-    head, tail = best[: len(best) // 2].rpartition(" ")[0], ""
+    head = best[: len(best) // 2].rpartition(" ")[0]
+    tail = ""
     tail = best.removeprefix(head).strip()
     for answer in (
         f"v {best} 0",
@@ -179,7 +185,8 @@ def test_words_are_told_apart_in_any_case_and_hold_no_separators() -> None:
 
 # -- which answer counts ---------------------------------------------------------------------------
 
-A, Z = OPENING, CLOSING
+A = OPENING
+Z = CLOSING
 
 
 @pytest.mark.parametrize(
@@ -239,7 +246,8 @@ def test_answers_in_thoughts_are_ignored_on_request(reply: str, answer: str | No
 
 
 def test_tags_may_be_others() -> None:
-    tags, thoughts = ("[[", "]]"), ("<r>", "</r>")
+    tags = ("[[", "]]")
+    thoughts = ("<r>", "</r>")
     for lenient in (False, True):
         assert find_answer(f"{A}6{Z} [[7]]", lenient=lenient, tags=tags) == "7"
         assert (
@@ -304,8 +312,9 @@ def test_other_readings_are_not_tried(name: str, answer: str, right: bool) -> No
 
 @pytest.mark.parametrize("reply", ["1," * 4_900, "1\n" * 4_900])
 def test_far_too_many_items_make_no_lists(reply: str) -> None:
-    """Thousands of lists would set off the collection of garbage,
-    which may take longer than all else.
+    """Thousands of lists would set off the collection of garbage.
+
+    That may take longer than all else.
     """
     puzzle = puzzle_of("Sudoku4-v0", "easy")
     assert puzzle.mend(reply).count("1") == 4_900

@@ -16,19 +16,21 @@ LADDER = {"Sudoku-v0": range(20, 50, 5)}
 
 
 class Learner:
-    """Solves a puzzle with a probability that falls
-    with its difficulty and rises with its skill.
+    """A player that solves a puzzle with some probability.
+
+    It falls with the puzzle's difficulty and rises with the player's skill.
     """
 
     def __init__(self, skill: float) -> None:
-        self.skill, self.luck = skill, random.Random(0)
+        self.skill = skill
+        self.luck = random.Random(0)
 
     def solves(self, difficulty: float) -> bool:
         return self.luck.random() < 1 / (1 + math.exp((difficulty - self.skill) / 2))
 
 
 def play(levels: Levels, learner: Learner, rows: int) -> list[float]:
-    """Difficulties of the rows that a learner gets."""
+    """Return the difficulties of the rows that a learner gets."""
     tiers = []
     for row in islice(levels, rows):
         tiers.append(row["metadata"]["tier"])
@@ -37,7 +39,8 @@ def play(levels: Levels, learner: Learner, rows: int) -> list[float]:
 
 
 def test_difficulty_follows_skill_up_and_down() -> None:
-    levels, learner = Levels(LADDER, window=16), Learner(skill=35)
+    levels = Levels(LADDER, window=16)
+    learner = Learner(skill=35)
     tiers = play(levels, learner, 400)
     assert tiers[0] == 20
     assert {30, 35} <= set(tiers[200:]) <= {30, 35, 40}, (
@@ -53,7 +56,8 @@ def test_difficulty_follows_skill_up_and_down() -> None:
 
 
 def test_rows_and_state_depend_on_reports_alone() -> None:
-    first, learner = Levels(["Sudoku4-v0", "SAT-v0"], window=4, seed=5), Learner(skill=9)
+    first = Levels(["Sudoku4-v0", "SAT-v0"], window=4, seed=5)
+    learner = Learner(skill=9)
     play(first, learner, 50)
     second = Levels(["rlsuite/Sudoku4-v0", "SAT-v0"], window=4)
     second.restore(json.loads(json.dumps(first.state())))

@@ -1,5 +1,6 @@
-"""The agent ``llm``: scripted models on a real server play puzzles and games,
-in one sitting and in several.
+"""Test the agent ``llm``.
+
+Scripted models on a real server play puzzles and games, in one sitting and in several.
 """
 
 import asyncio
@@ -51,7 +52,7 @@ EPISODES = 5
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(chat, "FIRST_PAUSE_SECONDS", 0.01)
 
 
 @pytest.fixture(scope="module")
@@ -160,18 +161,20 @@ def test_a_run_has_the_scores_that_the_replies_earn(
     assert len(server.requests) == 2 * 2 * EPISODES * 4
     counts = [0, 1, 2, 3, 4]
     for row, each, task in zip(report.rows, report.models, PUZZLES, strict=True):
-        trivial_scores = card(task).one_shot_scores()
-        guess, solver = trivial_scores["guess"].mean, trivial_scores["solver"].mean
+        means = {name: trivial.mean for name, trivial in card(task).one_shot_scores().items()}
         assert row.card.name == each.card.name == task
         assert row.agent == each.agent == "llm.toy-model-1"
         assert row.mean_return == pytest.approx(0.5)
         assert row.success_rate == pytest.approx(0.5)
-        assert row.score.point == pytest.approx((0.5 - guess) / (solver - guess))
-        assert (row.scale.zero.mean, row.scale.reference.mean) == (guess, solver)
+        assert row.score.point == pytest.approx(
+            (0.5 - means["guess"]) / (means["solver"] - means["guess"])
+        )
+        assert row.scale.zero.mean == means["guess"]
+        assert row.scale.reference.mean == means["solver"]
         assert (each.instances, each.samples, each.form) == (2 * EPISODES, 4, "one answer")
         assert list(each.at_least_one) == [1, 2, 4]
-        for k in (1, 2, 4):
-            at, hat = each.at_least_one[k], each.all_right[k]
+        for k, at in each.at_least_one.items():
+            hat = each.all_right[k]
             assert at.mean == pytest.approx(sum(pass_at_k(4, c, k) for c in counts) / 5)
             assert hat.mean == pytest.approx(sum(pass_hat_k(4, c, k) for c in counts) / 5)
             assert 0 <= at.low < at.mean < at.high <= 1
@@ -179,7 +182,7 @@ def test_a_run_has_the_scores_that_the_replies_earn(
         assert (each.input_tokens, each.output_tokens, each.estimated) == (100, 10, False)
         assert each.dollars == pytest.approx(2 * EPISODES * 4 * (100 * 3 + 10 * 15) / 1e6)
         assert each.best_trivial == max(
-            trivial_scores[name].mean for name in ("nothing", "guess", "constant", "heuristic")
+            means[name] for name in ("nothing", "guess", "constant", "heuristic")
         )
     rows = table(tmp_path)
     assert len(rows) == 2 * 2 * EPISODES * 4
@@ -239,8 +242,9 @@ GUESSES = (
     "<think>crane?</think> <action>sound</action>",
     "x" * 2**20,
 )
-"""Replies to Wordle: a word, no word of the list,
-words of the list, a megabyte; then the model repeats the first.
+"""Replies to Wordle, after which the model repeats the first.
+
+They are a word, no word of the list, words of the list, and a megabyte.
 """
 
 
@@ -249,7 +253,7 @@ def guess(request: Request) -> str:
     return GUESSES[num_guesses % len(GUESSES)]
 
 
-def by_hand(seed: int, moves: Callable[[int], str]) -> Any:
+def play_by_hand(seed: int, moves: Callable[[int], str]) -> Any:
     session = begin("Wordle-v0", seed=seed, split="test", one_shot=False)
     number = 0
     while not session.done:
@@ -270,9 +274,9 @@ def test_a_game_has_the_score_of_its_replies(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     for row in rows:
-        session = by_hand(
+        session = play_by_hand(
             row["episode_seed"],
-            lambda number: GUESSES[number % len(GUESSES)][-chat.LONGEST_REPLY :],
+            lambda number: GUESSES[number % len(GUESSES)][-chat.MAX_REPLY_CHARACTERS :],
         )
         assert (row["return"], row["success"], row["length"]) == (
             session.total_reward,
@@ -326,7 +330,7 @@ def test_tool_calls_good_and_bad_are_played_and_answered(calls: list[Any]) -> No
             assert call_ids == answered_ids
     readable = calls if calls in (CALLS["good"], CALLS["two"]) else ()
     good = [json.loads(call["function"]["arguments"])["text"] for call in readable]
-    session = by_hand(seed, lambda number: good[number % len(good)] if good else "")
+    session = play_by_hand(seed, lambda number: good[number % len(good)] if good else "")
     assert transcript.result == (
         session.score,
         session.total_reward,
@@ -345,7 +349,7 @@ def test_without_tools_a_call_is_no_reply() -> None:
     assert not any(
         "tools" in request or "tool_calls" in str(request) for request in server.requests
     )
-    assert transcript.result.score == by_hand(seed, lambda number: "sound").score
+    assert transcript.result.score == play_by_hand(seed, lambda number: "sound").score
 
 
 def test_a_game_that_the_server_refuses_to_continue_is_played_to_its_end() -> None:
@@ -363,7 +367,7 @@ def test_a_game_that_the_server_refuses_to_continue_is_played_to_its_end() -> No
         transcript = play_one(server, Game(card("Wordle-v0").id, seed))
     num_replies = len(server.requests) - 1
     assert num_replies == 3
-    session = by_hand(seed, lambda number: "sound" if number < num_replies else "")
+    session = play_by_hand(seed, lambda number: "sound" if number < num_replies else "")
     assert transcript.result == (
         session.score,
         session.total_reward,
@@ -414,8 +418,9 @@ def test_games_are_played_inside_a_running_loop() -> None:
 def test_a_resumed_run_repeats_nothing_and_has_the_same_table(
     solutions: dict[str, str], tmp_path: Path
 ) -> None:
-    """The server refuses after some requests,
-    again and again; a killed program left half a line.
+    """The server refuses after some requests, again and again.
+
+    A killed program left half a line.
     """
     left = 0
 
@@ -442,7 +447,8 @@ def test_a_resumed_run_repeats_nothing_and_has_the_same_table(
     with ModelServer(lambda request, before: reply(request)) as server:
         run_all(tmp_path / "whole", model(server, samples=2), tasks)
         needed = len(server.requests)
-    refusals, finished = 0, 0
+    refusals = 0
+    finished = 0
     with ModelServer(script) as server:
         while True:
             left = 60
@@ -490,7 +496,7 @@ def test_a_damaged_transcript_is_named(tmp_path: Path) -> None:
 
 
 def toy(server: ModelServer) -> tuple[str, ...]:
-    """Arguments that evaluate the scripted model on the first puzzle."""
+    """Return arguments that evaluate the scripted model on the first puzzle."""
     return ("llm", "toy", "--base-url", server.url, "--task", PUZZLES[0], "--seeds", "1")
 
 
@@ -538,7 +544,8 @@ def test_interrupting_keeps_what_is_done_and_says_how_to_go_on(
         assert "Continue with: rlsuite-eval llm" in out
         assert "Traceback" not in out + err
 
-        server_is_slow, num_requests = False, len(server.requests)
+        server_is_slow = False
+        num_requests = len(server.requests)
         out, err = start(*arguments).communicate(timeout=300)
     assert err == ""
     assert len(server.requests) - num_requests == 2

@@ -1,5 +1,6 @@
-"""Right, wrong and hostile replies of scripted models on a real server:
-what they score, strictly and leniently.
+"""Score right, wrong and hostile replies, strictly and leniently.
+
+Scripted models on a real server send them.
 """
 
 from collections.abc import Callable
@@ -134,7 +135,8 @@ def test_lenient_reading_is_for_those_who_ask_for_it() -> None:
                 play_all(games, Endpoint(model="toy", base_url=server.url, concurrency=1))
             )
         for transcript in transcripts:
-            game, success = transcript.game, transcript.result.success
+            game = transcript.game
+            success = transcript.result.success
             assert success == (game.lenient and game.sample < len(LENIENT)), (
                 replies[game.sample] or ""
             )[:100]

@@ -1,5 +1,6 @@
-"""Partial credit: wrong answers earn less than right ones,
-and answers that took no thought earn nothing.
+"""Test partial credit.
+
+Wrong answers earn less than right ones, and answers that took no thought earn nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.language import PuzzleDataset, puzzle_of, rows, score
 from rlbench_suite.language.rows import instance_of
 from rlbench_suite.puzzle.dice import Dice
-from rlbench_suite.puzzle.puzzle import MOST_PARTIAL, Puzzle
+from rlbench_suite.puzzle.puzzle import MAX_PARTIAL, Puzzle
 
 pytestmark = pytest.mark.every_puzzle
 
@@ -46,7 +47,7 @@ def test_partial_credit_is_for_thought_alone(card: TaskCard) -> None:
         ):
             truth = puzzle.verify(instance, answer).score
             earned = credit(row, answer)
-            assert earned == 1 if truth == 1 else truth <= earned <= max(truth, MOST_PARTIAL)
+            assert earned == 1 if truth == 1 else truth <= earned <= max(truth, MAX_PARTIAL)
             assert earned == credit(row | {"answer": ""}, answer), "the stored answer is not needed"
             fenced = f"<answer>```\n{answer}\n```</answer>"
             assert earned == score(row, fenced, partial=True, lenient=True) or answer == twice
@@ -59,10 +60,12 @@ def test_nearly_right_answers_earn_more(card: TaskCard) -> None:
     puzzle = puzzle_of(card.id)
     if type(puzzle).likeness is Puzzle.likeness:
         pytest.skip("no partial credit")
-    near_credits, guess_credits = [], []
+    near_credits = []
+    guess_credits = []
     for seed, row in enumerate(PuzzleDataset(card.id, split="test", size=10)):
         _, instance = instance_of(row)
-        best, guess = row["answer"], puzzle.guess(instance, Dice(1, seed))
+        best = row["answer"]
+        guess = puzzle.guess(instance, Dice(1, seed))
         separate = "" if " " not in best else " "
         right = best.replace("\n", " \n").split(separate) if separate else list(best)
         wrong = guess.replace("\n", " \n").split(separate) if separate else list(guess)

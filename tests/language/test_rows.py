@@ -18,12 +18,12 @@ from rlbench_suite.language.rows import METADATA, text_of
 from rlbench_suite.puzzle.puzzle import CLOSING, OPENING
 
 
-def tagged(answer: str) -> str:
+def tag_answer(answer: str) -> str:
     return f"{OPENING}{answer}{CLOSING}"
 
 
 def through_arrow(table_rows: list[rows.Row]) -> list[rows.Row]:
-    """Rows as a table of Arrow gives them back."""
+    """Return rows as a table of Arrow gives them back."""
     return pa.Table.from_pylist(table_rows).to_pylist()
 
 
@@ -55,22 +55,24 @@ def test_a_row_is_plain_and_scores_alike_after_json_and_arrow(card: TaskCard) ->
     ):
         for answer in replies:
             truth = puzzle.verify(instance, answer)
-            assert verdict(copy, tagged(answer)) == truth
-            assert score(copy, tagged(answer)) == truth.score
-            assert score(copy | {"answer": ""}, tagged(answer)) == truth.score
+            assert verdict(copy, tag_answer(answer)) == truth
+            assert score(copy, tag_answer(answer)) == truth.score
+            assert score(copy | {"answer": ""}, tag_answer(answer)) == truth.score
         assert score(copy, row["answer"]) == score(copy, None) == 0
 
 
 def test_rows_of_different_puzzles_and_tiers_share_a_table() -> None:
-    """Struct columns of Arrow once filled absent fields with None,
-    and rows of another tier had other shapes.
+    """Struct columns of Arrow once filled absent fields with None.
+
+    Rows of another tier had other shapes.
     """
-    first, second = (PuzzleDataset("Sudoku4-v0", size=3), PuzzleDataset("SAT-v0", size=3))
+    first = PuzzleDataset("Sudoku4-v0", size=3)
+    second = PuzzleDataset("SAT-v0", size=3)
     mixed = [*first, *second, *PuzzleDataset("SAT-v0", size=3, difficulty="hard")]
     for row in through_arrow(mixed):
         for data in (first, second):
-            assert data.verdict(tagged(row["answer"]), row).score == 1
-            assert data.score_answer(tagged("1 2"), row) == 0
+            assert data.verdict(tag_answer(row["answer"]), row).score == 1
+            assert data.score_answer(tag_answer("1 2"), row) == 0
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_chat_messages_score_like_their_text() -> None:
     data = PuzzleDataset("Sudoku4-v0", size=1)
     chat = [
         {"role": "user", "content": data[0]["question"]},
-        {"role": "assistant", "content": tagged(data[0]["answer"])},
+        {"role": "assistant", "content": tag_answer(data[0]["answer"])},
     ]
     assert data.score_answer(chat, data[0]) == data.verdict(chat, data[0]).score == 1
     assert data.score_answer(chat[:1], data[0]) == 0, "the question is no reply"
@@ -155,35 +157,36 @@ def test_damaged_metadata_are_refused_by_name(name: str, value: Any) -> None:
     row = PuzzleDataset("Sudoku4-v0", size=3)[0]
     for judged in (verdict, score):
         with pytest.raises(ValueError, match=r"metadata of a row|is no instance of"):
-            judged(row | {"metadata": row["metadata"] | {name: value}}, tagged("1"))
+            judged(row | {"metadata": row["metadata"] | {name: value}}, tag_answer("1"))
     big = json.dumps(json.loads(row["metadata"]["instance"]) | {"givens": [10**30] * 16})
     with pytest.raises(ValueError, match="is no instance of"):
-        verdict(row | {"metadata": row["metadata"] | {"instance": big}}, tagged("1"))
+        verdict(row | {"metadata": row["metadata"] | {"instance": big}}, tag_answer("1"))
 
 
 @pytest.mark.parametrize("answer", [5, None, ["1"], float("nan"), ""])
 def test_an_answer_of_another_kind_does_not_harm(answer: Any) -> None:
     row = PuzzleDataset("Sudoku4-v0", size=3)[0]
-    best = tagged(row["answer"])
+    best = tag_answer(row["answer"])
     wrong = row["answer"].replace("1", "2", 1)
     assert score(row | {"answer": answer}, best) == 1
-    assert verdict(row | {"answer": answer}, tagged(wrong), partial=True) == verdict(
-        row, tagged(wrong), partial=True
+    assert verdict(row | {"answer": answer}, tag_answer(wrong), partial=True) == verdict(
+        row, tag_answer(wrong), partial=True
     )
 
 
 def test_an_answer_that_is_wrong_is_refused_where_it_would_give_credit() -> None:
-    """The solver does not look for another one:
-    an instance that no generator has made may have none.
+    """The solver does not look for another solution.
+
+    An instance that no generator has made may have none.
     """
     row = PuzzleDataset("Sudoku4-v0", size=3)[0]
     wrong = row["answer"].replace("1", "2", 1)
     row |= {"answer": "hello"}
-    assert verdict(row, tagged(wrong)).score == 0
+    assert verdict(row, tag_answer(wrong)).score == 0
     with pytest.raises(
         ValueError, match="the answer of the row, 'hello', does not solve its instance"
     ):
-        verdict(row, tagged(wrong), partial=True)
+        verdict(row, tag_answer(wrong), partial=True)
 
 
 def test_the_instance_that_replies_share_cannot_be_changed() -> None:
@@ -200,7 +203,7 @@ MAX_SECONDS = 10
 
 
 @contextmanager
-def at_most(seconds: int) -> Iterator[None]:
+def limit_seconds(seconds: int) -> Iterator[None]:
     """Raise a TimeoutError if the body takes longer."""
 
     def overdue(*_: Any) -> None:
@@ -215,9 +218,9 @@ def at_most(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def filled(value: Any, number: int) -> Any:
+def replace_numbers(value: Any, number: int) -> Any:
     """Return numbers or nested lists of them with another number everywhere."""
-    return [filled(each, number) for each in value] if isinstance(value, list) else number
+    return [replace_numbers(each, number) for each in value] if isinstance(value, list) else number
 
 
 @pytest.mark.every_puzzle
@@ -230,8 +233,8 @@ def test_a_forged_instance_is_judged_or_refused_soon(card: TaskCard) -> None:
     instance = json.loads(row["metadata"]["instance"])
     for field in instance:
         for number in FORGED_NUMBERS:
-            forged = json.dumps(instance | {field: filled(instance[field], number)})
+            forged = json.dumps(instance | {field: replace_numbers(instance[field], number)})
             stranger = row | {"metadata": row["metadata"] | {"instance": forged}}
-            reply = tagged(f" {row['answer']} ")
-            with at_most(MAX_SECONDS), suppress(ValueError):
+            reply = tag_answer(f" {row['answer']} ")
+            with limit_seconds(MAX_SECONDS), suppress(ValueError):
                 assert 0 <= verdict(stranger, reply, partial=True).score <= 1

@@ -1,5 +1,6 @@
-"""Conversations: the same episode and score as the environment's,
-whatever a model writes around its actions.
+"""Test conversations.
+
+They have the episode and score of the environment, whatever a model writes around its actions.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TEXTS = [
     ("TMaze-v0", None),
 ]
 OTHER_TASKS = ("DeepSeaTreasure-v0", "Inventory-v0", "SAT-v0", "Sudoku4-v0", "QuadcopterHover-v0")
-MOST_TURNS = 40
+MAX_TURNS = 40
 
 
 def open_session(task_id: str, **keywords: Any) -> EpisodeSession:
@@ -45,13 +46,16 @@ def open_session(task_id: str, **keywords: Any) -> EpisodeSession:
 
 
 def reference(session: EpisodeSession) -> Callable[[], np.ndarray]:
-    policy, key = session.view.reference(), jax.random.key(0)
+    policy = session.view.reference()
+    key = jax.random.key(0)
     memory = policy.initial(session.view.params)
     act = jax.jit(lambda *arguments: policy.act(*arguments))  # noqa: PLW0108  # bound methods of equinox have no hash
 
     def choose() -> np.ndarray:
         nonlocal memory
-        task, state, params = session.task, session.view.episode.state, session.view.params
+        task = session.task
+        state = session.view.episode.state
+        params = session.view.params
         view = View(
             task.observation(state, key, params), task.action_mask(state, params), state, params
         )
@@ -79,7 +83,8 @@ def test_an_episode_that_is_not_over_has_no_score_yet() -> None:
 def test_the_last_observation_under_a_time_limit_asks_for_nothing() -> None:
     env = gymnasium.make("rlsuite/TwentyQuestions-v0", view="text")
     env.reset(seed=0)
-    over, text = False, ""
+    over = False
+    text = ""
     while not over:
         assert "The episode is over" not in text
         text, _, terminated, truncated, _ = env.step("Is it alive?")
@@ -105,8 +110,10 @@ def test_the_reference_scores_in_words_what_it_scores_in_numbers(
         )
         plain = gymnasium.make(f"rlsuite/{name}", split="test", difficulty=difficulty)
         plain.reset(seed=seed)
-        choose, total, info = reference(session), 0.0, {}
-        while not session.done and session.turns < MOST_TURNS:
+        choose = reference(session)
+        total = 0.0
+        info = {}
+        while not session.done and session.turns < MAX_TURNS:
             action = choose()
             turn = session.reply(wrapped[session.turns % 3].format(spell_action(session, action)))
             _, reward, terminated, truncated, info = plain.step(action)
@@ -119,7 +126,8 @@ def test_the_reference_scores_in_words_what_it_scores_in_numbers(
 
 @pytest.mark.parametrize("name", OTHER_TASKS)
 def test_other_tasks_play_the_same_episode(name: str) -> None:
-    session, plain = open_session(name, seed=1), gymnasium.make(f"rlsuite/{name}")
+    session = open_session(name, seed=1)
+    plain = gymnasium.make(f"rlsuite/{name}")
     plain.reset(seed=1)
     choose = reference(session)
     while not session.done and session.turns < 6:
@@ -329,7 +337,8 @@ def test_one_rule_says_which_action_counts(reply: str, action: str) -> None:
 @pytest.mark.parametrize("lenient", [False, True])
 def test_hostile_replies_are_quick_and_play_the_noop(name: str, lenient: bool) -> None:
     for kind, reply in HOSTILE.items():
-        session, plain = open_session(name, seed=0, lenient=lenient), open_session(name, seed=0)
+        session = open_session(name, seed=0, lenient=lenient)
+        plain = open_session(name, seed=0)
         plain.reply("")
         began = time.process_time()
         session.reply(reply)
@@ -368,10 +377,12 @@ def test_hostile_calls_play_the_noop() -> None:
     "name", ["Vicsek-v0", "Hopper-v0", "Highway-v0", "PMSMTorque-v0", "Zebra-v0", "Maze-v0"]
 )
 def test_a_session_says_what_the_text_view_shows(name: str) -> None:
-    """Replies that are no action play the no-op action;
-    what has not changed at the beginning is not said again.
+    """Replies that are no action play the no-op action.
+
+    What has not changed at the beginning is not said again.
     """
-    session, plain = open_session(f"rlsuite/{name}", seed=2), gymnasium.make(f"rlsuite/{name}")
+    session = open_session(f"rlsuite/{name}", seed=2)
+    plain = gymnasium.make(f"rlsuite/{name}")
     _, first = plain.reset(seed=2)
     assert session.score_so_far == first["score"]
     assert not session.success
@@ -393,8 +404,9 @@ def test_a_session_says_what_the_text_view_shows(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Wordle-v0", "TwentyQuestions-v0", "OfficeApps-v0", "TMaze-v0"])
 def test_the_first_info_of_text_tasks_tells_nothing_of_the_instance(name: str) -> None:
-    """Whoever shows ``info`` to a model gives nothing away:
-    it is the same for every instance of a tier.
+    """Whoever shows ``info`` to a model gives nothing away.
+
+    It is the same for every instance of a tier.
     """
     for difficulty in find_card(name).difficulties or (None,):
         env = gymnasium.make(f"rlsuite/{name}", difficulty=difficulty)
@@ -429,7 +441,8 @@ def test_messages_of_other_clients_are_played() -> None:
         {"type": "text", "text": "I guess "},
         {"type": "text", "text": "<action>crane</action>"},
     ]
-    session, expected = begin("Wordle-v0", seed=1), begin("Wordle-v0", seed=1)
+    session = begin("Wordle-v0", seed=1)
+    expected = begin("Wordle-v0", seed=1)
     assert session.play({"role": "assistant", "content": content}) == expected.reply(
         "<action>crane</action>"
     )
@@ -480,7 +493,8 @@ def test_a_forged_or_broken_message_is_a_reply_that_cannot_be_read(task_id: str)
 def test_ten_thousand_calls_at_once_earn_what_the_first_ones_do(
     task_id: str, tool: str, arguments: dict[str, str]
 ) -> None:
-    session, alone = begin(task_id, seed=1), begin(task_id, seed=1)
+    session = begin(task_id, seed=1)
+    alone = begin(task_id, seed=1)
     call = {
         "id": "a",
         "type": "function",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from killing import die, die_at_call, killed
+from killing import die, die_at_call, run_until_killed
 
 from rlbench_suite.leaderboard import submit as submitting
 from rlbench_suite.leaderboard.log import read_log
@@ -111,7 +111,7 @@ def test_a_submission_that_is_killed_is_finished_by_the_same_command(
                 patch.setattr(submitting, "_commit", commit_and_die)
             submit(honest, checkout)
 
-    killed(die_in_submit)
+    run_until_killed(die_in_submit)
     if place == "after the commit":
         with pytest.raises(ValueError, match="toy-v1 is already in"):
             submit(honest, checkout)

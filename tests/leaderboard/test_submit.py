@@ -8,7 +8,7 @@ import pytest
 from forgery import WALK, Forgery
 from full_disk import full
 
-from rlbench_suite.contexts.atomic_files import CannotWrite
+from rlbench_suite.foundation.atomic_files import CannotWrite
 from rlbench_suite.leaderboard import submit as submitting
 from rlbench_suite.leaderboard.log import read_log
 from rlbench_suite.leaderboard.pack import pack

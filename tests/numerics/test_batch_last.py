@@ -1,5 +1,6 @@
-"""Computations with the batch axis last, or in one kernel,
-against NumPy, for batches of every size.
+"""Compare fast computations with NumPy, for batches of every size.
+
+They have the batch axis last, or run in one kernel.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlbench_suite.numerics.batch_last import batch_last, few_in_one_kernel, numbered
+from rlbench_suite.numerics.batch_last import axis_numbers, batch_last, few_in_one_kernel
 from rlbench_suite.numerics.bitset import flags_and_numbers
-from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.numerics.reductions import sum_in_order
 
 
-def marked(numbers: Any, index: Any, table: Any) -> tuple[Any, Any]:
+def double_and_sum(numbers: Any, index: Any, table: Any) -> tuple[Any, Any]:
     """Double the number at an index, and add up all; the table shifts them."""
-    doubled = jnp.where(numbered(4, index) == index, 2 * numbers, numbers)
-    return doubled, summed(doubled) + summed(table)
+    doubled = jnp.where(axis_numbers(4, index) == index, 2 * numbers, numbers)
+    return doubled, sum_in_order(doubled) + sum_in_order(table)
 
 
 @pytest.mark.parametrize("arranged", [batch_last, few_in_one_kernel])
@@ -32,7 +33,7 @@ def test_batches_of_every_size_are_those_of_numpy(
     numbers = rng.integers(0, 99, (*shape, 4)).astype(np.int32)
     index = rng.integers(0, 4, shape).astype(np.int32)
     table = np.arange(5, dtype=np.int32)
-    run: Any = arranged(marked)
+    run: Any = arranged(double_and_sum)
     for _ in shape:
         run = jax.vmap(run, in_axes=(0, 0, None))
     doubled, total = jax.jit(run)(numbers, index, table)

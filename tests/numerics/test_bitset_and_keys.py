@@ -1,5 +1,7 @@
-"""Members of a bit set by rank against the definition,
-keys against JAX's, the random player against chance.
+"""Test bit sets, keys and the random player.
+
+Members by rank must follow the definition, keys must equal JAX's, and the random player must agree
+with chance.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from rlbench_suite.numerics.keys import bits, fold_in, normal, uniform
 
 
 def masks_of(size: int) -> np.ndarray:
-    """Sets of every density, the empty and the full one among them."""
+    """Return sets of every density, the empty and the full one among them."""
     rng = np.random.default_rng(size)
     masks = rng.random((300, size)) < rng.random((300, 1))
     masks[0], masks[1] = False, True
@@ -32,11 +34,11 @@ def test_every_member_has_its_rank(size: int) -> None:
     there = np.flatnonzero(mask)
 
     @jax.jit
-    def listed(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def list_members(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
         members = BitSet.from_mask(mask)
         return members.size, jax.vmap(members.select)(np.arange(there.size, dtype=np.int32))
 
-    count, members_by_rank = listed(mask)
+    count, members_by_rank = list_members(mask)
     assert count == there.size
     np.testing.assert_array_equal(members_by_rank, there)
 
@@ -64,7 +66,8 @@ def test_the_legal_action_at_a_share_is_that_of_the_definition(size: int) -> Non
 
 
 def test_the_random_player_is_uniform_over_legal_actions() -> None:
-    draws, mask = 40_000, np.zeros(100, bool)
+    draws = 40_000
+    mask = np.zeros(100, bool)
     mask[[0, 3, 31, 32, 33, 64, 95, 99]] = True
     player = Uniform(spaces.Discrete(100))
 

@@ -30,8 +30,9 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imports(module: str, file: Path, files: dict[str, Path]) -> set[str]:
-    """Return the modules of the package that this one imports,
-    in functions too, and for type checkers.
+    """Return the modules of the package that this one imports.
+
+    Imports in functions and for type checkers count too.
     """
 
     def nodes(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:

@@ -1,5 +1,6 @@
-"""``import rlbench_suite`` registers every id,
-loads nothing heavy and costs next to nothing over Gymnasium.
+"""Test what ``import rlbench_suite`` costs.
+
+It registers every id, loads nothing heavy and costs next to nothing over Gymnasium.
 """
 
 import json

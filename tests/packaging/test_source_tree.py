@@ -1,5 +1,6 @@
-"""A clone can be imported from inside it,
-whether the package is installed editable or not, and hides nothing.
+"""Import a clone from inside it, whether or not the package is installed editable.
+
+The clone hides nothing.
 """
 
 import os

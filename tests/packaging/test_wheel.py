@@ -1,5 +1,6 @@
-"""The wheel holds one top-level name and, under it,
-every file of the kernel and the wings: nothing else.
+"""Test what the wheel holds.
+
+It has one top-level name and, under it, every file of the package and the wings: nothing else.
 """
 
 import shutil
@@ -16,8 +17,9 @@ FOLDERS = ["rlbench_suite", *(wing for wing in WINGS if (ROOT / wing).exists())]
 
 
 def build(source: Path, to: Path) -> list[str]:
-    """Names in the wheel built from a copy of ``source``,
-    metadata left out, after checking the single top level.
+    """Return the names in the wheel built from a copy of ``source``.
+
+    Metadata is left out, after a check of the single top level.
     """
     command = [
         sys.executable,

@@ -26,7 +26,7 @@ from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.language.trl import environment_factory
 from rlbench_suite.puzzle.bank import STOP, bank_of_both_splits, build_bank, load_bank
 from rlbench_suite.puzzle.dice import Dice
-from rlbench_suite.puzzle.puzzle import CLOSING, LONGEST_ANSWER, OPENING, Puzzle
+from rlbench_suite.puzzle.puzzle import CLOSING, MAX_ANSWER_SIZE, OPENING, Puzzle
 
 pytestmark = pytest.mark.every_puzzle
 every_tier = pytest.mark.parametrize("tier", ["easy", "medium", "hard"])
@@ -60,8 +60,8 @@ def attacks(puzzle: Puzzle[Any], instances: list[Any]) -> dict[str, Any]:
         "eval": "eval('1+1') or (lambda: True)()",
         "template": "{{7*7}} ${7*7} %s%s%n",
         "million digits": "9" * 1_000_000,
-        "thousands of digits": "9" * LONGEST_ANSWER,
-        "many numbers": "1 " * (LONGEST_ANSWER // 2),
+        "thousands of digits": "9" * MAX_ANSWER_SIZE,
+        "many numbers": "1 " * (MAX_ANSWER_SIZE // 2),
         "deep parentheses": "(" * 4_999 + "1" + ")" * 4_999,
         "deeper parentheses": "(" * 10_000 + "1" + ")" * 10_000,
         "operators": "1" + "+1" * 4_000,
@@ -242,7 +242,7 @@ def test_the_prompt_tells_all_in_ascii(card: TaskCard, tier: str) -> None:
     prompts = [puzzle.prompt(instance) for instance in sample(card.id, tier)]
     assert all(prompt.isascii() for prompt in prompts)
     assert max(map(len, prompts)) < 20_000
-    assert max(len(puzzle.solve(instance)) for instance in sample(card.id, tier)) < LONGEST_ANSWER
+    assert max(len(puzzle.solve(instance)) for instance in sample(card.id, tier)) < MAX_ANSWER_SIZE
     canonical = {
         puzzle.canonical(instance): prompt
         for instance, prompt in zip(sample(card.id, tier), prompts)  # noqa: B905

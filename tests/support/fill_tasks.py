@@ -1,5 +1,6 @@
-"""Batches of instances and grids, and plans played out,
-for the tests of puzzles that are filled in.
+"""Support the tests of puzzles that are filled in.
+
+There are batches of instances and grids, and plans played out.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ def task_of(name: str, difficulty: float) -> Any:
     return card(name).build(difficulty=difficulty)
 
 
-def stacked(instances: Sequence[Any]) -> Any:
-    """Instances as one, with a leading axis."""
+def stack_instances(instances: Sequence[Any]) -> Any:
+    """Return instances as one, with a leading axis."""
     return type(instances[0])(*(np.stack(column) for column in zip(*instances, strict=True)))
 
 
@@ -32,8 +33,9 @@ def solution_of(puzzle: Any, instance: Any) -> np.ndarray:
 
 
 def grids_of(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[np.ndarray]:
-    """For each instance a full grid with its givens:
-    the solution, one with a few cells changed, or a random one.
+    """Return a full grid with its givens for each instance.
+
+    It is the solution, one with a few cells changed, or a random one.
     """
     rng = np.random.default_rng(seed)
     grids = []
@@ -59,29 +61,30 @@ def partial_grids(puzzle: Any, instances: Sequence[Any], seed: int = 0) -> list[
     ]
 
 
-def solved_by_task(
+def accept_grids(
     task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]
 ) -> list[bool]:
     """Return whether the compiled task takes full grids for solved."""
-    return jax.jit(jax.vmap(task.solved))(np.stack(grids), stacked(instances)).tolist()
+    return jax.jit(jax.vmap(task.solved))(np.stack(grids), stack_instances(instances)).tolist()
 
 
 def masks_by_task(
     task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Legal (cell, symbol) pairs, bool ``(count, cells, fillable)``."""
-    batch = Params(stacked(instances), np.zeros((len(grids), 1), np.int16))
+    batch = Params(stack_instances(instances), np.zeros((len(grids), 1), np.int16))
     cells = np.stack(grids)
     empty = (cells == 0).sum(1, dtype=np.int32)
     masks = jax.jit(jax.vmap(task.action_mask))(GridState(cells, empty, empty), batch)
     return np.asarray(masks).reshape(len(grids), task.cells, task.puzzle.fillable)
 
 
-def plans_played(
+def play_plans(
     task: FillTask, instances: Sequence[Any]
 ) -> tuple[list[float], list[bool], list[bool]]:
-    """Plans played by the compiled task: returns,
-    whether all actions were legal, whether they end in success.
+    """Play plans by the compiled task and return what comes of each.
+
+    That is the return, whether all actions were legal, and whether the plan ends in success.
     """
     plans = [list(task.puzzle.plan(instance)) for instance in instances]
     longest = max(map(len, plans))
@@ -108,5 +111,5 @@ def plans_played(
             task.info(last, params)["success"] & task.terminal(last, key, params),
         )
 
-    total, legal, success = jax.jit(jax.vmap(play))(stacked(instances), padded)
+    total, legal, success = jax.jit(jax.vmap(play))(stack_instances(instances), padded)
     return np.asarray(total).tolist(), np.asarray(legal).tolist(), np.asarray(success).tolist()

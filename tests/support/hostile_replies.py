@@ -1,5 +1,6 @@
-"""Replies that no honest player gives: very long,
-deeply nested, full of tags, or meant for another reader.
+"""Replies that no honest player gives.
+
+They are very long, deeply nested, full of tags, or meant for another reader.
 """
 
 # CPU seconds in which any reply is read or refused. A megabyte takes a few hundredths, or a tenth

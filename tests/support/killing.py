@@ -26,7 +26,7 @@ def die_at_call(function: Callable[..., Any], number: int) -> Callable[..., Any]
     return counted
 
 
-def killed(work: Callable[[], object]) -> None:
+def run_until_killed(work: Callable[[], object]) -> None:
     """Run work in a copy of this process, which must kill itself.
 
     The work must not compute with JAX.

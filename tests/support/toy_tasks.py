@@ -86,8 +86,9 @@ class Pole(NamedTuple):
 
 
 class CartPole(Toy):
-    """Barto, Sutton & Anderson 1983 with the constants of Gymnasium's CartPole-v1:
-    500 steps, each of which pays 1.
+    """The cart and pole of Barto, Sutton & Anderson 1983.
+
+    The constants are those of Gymnasium's CartPole-v1: 500 steps, each of which pays 1.
     """
 
     def __init__(self) -> None:
@@ -98,7 +99,8 @@ class CartPole(Toy):
         return Pole(*jax.random.uniform(key, (4,), jnp.float32, -0.05, 0.05))
 
     def transition(self, state, action, key, params):
-        cosine, sine = jnp.cos(state.angle), jnp.sin(state.angle)
+        cosine = jnp.cos(state.angle)
+        sine = jnp.sin(state.angle)
         push = (jnp.where(action == 1, 10.0, -10.0) + 0.05 * state.rate**2 * sine) / 1.1
         turn = (9.8 * sine - cosine * push) / (0.5 * (4 / 3 - 0.1 * cosine**2 / 1.1))
         acceleration = push - 0.05 * turn * cosine / 1.1
@@ -256,9 +258,10 @@ class Spots(NamedTuple):
 
 
 class Picture(Toy):
-    """In which quarter is the spot of the colour that is asked for? Both spots, red and blue, are
-    always there, so that the mean of the pixels is always the same: by it one answer in four is
-    right.
+    """A picture with a question: in which quarter is the spot of the colour asked for?
+
+    Both spots, red and blue, are always there, so that the mean of the pixels is always the same:
+    by it one answer in four is right.
     """
 
     side = 14

@@ -51,8 +51,9 @@ def digest(env: gymnasium.Env, seed: int, steps: int) -> str:
 
 
 def trajectory(make: Callable[[str], gymnasium.Env[Any, Any]]) -> dict[str, Any]:
-    """Play both splits with seeded random actions;
-    return the reward of each episode and the last observation.
+    """Play both splits with seeded random actions.
+
+    Return the reward of each episode and the last observation.
     """
     results: dict[str, Any] = {}
     for split in ("train", "test"):

@@ -1,5 +1,6 @@
-"""Batches of instances, and tokens played out,
-for the tests of puzzles that are written token by token.
+"""Support the tests of puzzles that are written token by token.
+
+There are batches of instances, and tokens played out.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from fill_tasks import stacked
+from fill_tasks import stack_instances
 
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
 from rlbench_suite.envs.puzzles.shared.writing import WritingState, WritingTask
@@ -19,8 +20,9 @@ from rlbench_suite.envs.puzzles.shared.writing import WritingState, WritingTask
 def write_tokens(
     task: WritingTask, instances: Sequence[Any], tokens: Sequence[Sequence[int]]
 ) -> tuple[Any, Any, Any]:
-    """Tokens written until the episode is over or they end:
-    returns, successes, and whether the episodes are over.
+    """Write tokens until the episode is over or they end.
+
+    Return the returns, the successes, and whether the episodes are over.
     """
     longest = max(map(len, tokens))
     padded = np.array([[*some, *[-1] * (longest - len(some))] for some in tokens], np.int32)
@@ -38,17 +40,21 @@ def write_tokens(
         last, rewards = jax.lax.scan(step, task.initial(key, params), actions)
         return rewards.sum(), task.info(last, params)["success"], task.terminal(last, key, params)
 
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(play))(stacked(instances), padded))
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(play))(stack_instances(instances), padded))
 
 
-def seen_after(task: WritingTask, instances: Sequence[Any], written: Sequence[int]) -> np.ndarray:
-    """Observations of each instance once so many tokens are written."""
+def observations_after(
+    task: WritingTask, instances: Sequence[Any], written: Sequence[int]
+) -> np.ndarray:
+    """Return observations of each instance once so many tokens are written."""
     key = jax.random.key(0)
 
     def see(instance: Any, count: jax.Array) -> jax.Array:
         return task.observation(WritingState(count, jnp.bool_(False)), key, Params(instance, count))
 
-    return np.asarray(jax.jit(jax.vmap(see))(stacked(instances), np.array(written, np.int32)))
+    return np.asarray(
+        jax.jit(jax.vmap(see))(stack_instances(instances), np.array(written, np.int32))
+    )
 
 
 def check_rewards(

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, unknown
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE, unknown
 
 from .routes import Route, points
 
@@ -183,9 +183,7 @@ def _first_fault(error: ValidationError) -> str:
     value = first["input"]
     if first["type"] == "missing" or isinstance(value, list | dict):
         return message
-    return (
-        f"{message}, got {(repr(value) if isinstance(value, str) else str(value))[:LONGEST_GIVEN]}"
-    )
+    return f"{message}, got {(repr(value) if isinstance(value, str) else str(value))[:MAX_QUOTE]}"
 
 
 def _refuse_bad_lane(lane: Lane, scenario: Scenario) -> None:

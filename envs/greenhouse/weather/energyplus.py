@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlbench_suite.contexts.numerals import read_integer, read_real
-from rlbench_suite.contexts.time_series import LONGEST, Column
+from rlbench_suite.contexts.time_series import MAX_ROWS, Column
 
 from .maritime import HOUR
 
@@ -78,8 +78,8 @@ def read_energyplus(path: Path, columns: Mapping[str, Column]) -> dict[str, np.n
         raise ValueError(
             "its first row does not begin with LOCATION, as in an EnergyPlus weather file"
         )
-    if text.count("\n") > LONGEST:  # counted before a small file becomes many small lists
-        raise ValueError(f"it has more than {LONGEST:,} rows")
+    if text.count("\n") > MAX_ROWS:  # counted before a small file becomes many small lists
+        raise ValueError(f"it has more than {MAX_ROWS:,} rows")
     rows = [line.split(",", LAST_FIELD + 1) for line in text.split("\n")[HEADER_ROWS:]]
     if not rows:
         raise ValueError(f"it has no rows after the {HEADER_ROWS} of the header")

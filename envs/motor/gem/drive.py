@@ -39,7 +39,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.core.component import Component, scaled
+from rlbench_suite.core.component import Component, scaled_component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -201,11 +201,13 @@ class GemDrive(Task[Params, State]):
         """Name the components as the peer does, in the order of :meth:`observation`."""
         return (
             *(
-                scaled(name, self._meaning(name), *self._scale(name))
+                scaled_component(name, self._meaning(name), *self._scale(name))
                 for name in self.env.state_names
             ),
             *(
-                scaled(f"setpoint_{name}", f"what {name} should be now", *self._scale(name))
+                scaled_component(
+                    f"setpoint_{name}", f"what {name} should be now", *self._scale(name)
+                )
                 for name in self.env.weights
             ),
         )

@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.foundation.unknown_names import unknown
 
 from ...shared.runge_kutta import rk4
 from ..loads.load import ConstantSpeed, Polynomial

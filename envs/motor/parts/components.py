@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlbench_suite.core.component import Component, scaled
+from rlbench_suite.core.component import Component, scaled_component
 
 from ..plants.direct_current import DirectCurrent
 from ..plants.induction_plant import SCIM
@@ -70,12 +70,16 @@ def describe_measured(plant: Plant, machine: str, error: str = "") -> list[Compo
     """
     flux = {"psi_r": (plant.nominal_flux, "V s")} if isinstance(plant, SCIM) else {}
     entries = [
-        scaled(name, electrical(name, machine) + error, *flux.get(name, (plant.current_limit, "A")))
+        scaled_component(
+            name, electrical(name, machine) + error, *flux.get(name, (plant.current_limit, "A"))
+        )
         for name in plant.measured_names
     ]
     return [
         *entries,
-        scaled("speed", f"mechanical speed of the shaft{error}", plant.speed_limit, "rad/s"),
+        scaled_component(
+            "speed", f"mechanical speed of the shaft{error}", plant.speed_limit, "rad/s"
+        ),
     ]
 
 
@@ -140,7 +144,7 @@ def _leg(name: str, fed: str) -> str:
 def voltages(plant: Plant, machine: str) -> list[Component]:
     """Describe each part of a continuous action."""
     return [
-        scaled(name, electrical(name, machine), unit, "V")
+        scaled_component(name, electrical(name, machine), unit, "V")
         for name, unit in zip(plant.voltages, plant.units, strict=True)
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.core.component import Component, KeyFigure, scaled
+from rlbench_suite.core.component import Component, KeyFigure, scaled_component
 
 from ..machines.frames import Scalar, Values
 from ..plants.three_phase import ThreePhase
@@ -163,7 +163,7 @@ class Torque(Quantity):
 
     def components(self) -> list[Component]:
         """Describe the torque."""
-        return [scaled("torque", "torque of the machine", self.goal.scale, "N m")]
+        return [scaled_component("torque", "torque of the machine", self.goal.scale, "N m")]
 
 
 class Speed(Quantity):

@@ -94,7 +94,7 @@ import numpy as np
 
 from rlbench_suite.contexts.context import Constant, weights
 from rlbench_suite.contexts.time_series import Column, Series
-from rlbench_suite.core.component import Component, KeyFigure, scaled
+from rlbench_suite.core.component import Component, KeyFigure, scaled_component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -602,7 +602,7 @@ class Drive(Task[Params, State]):
             *self.instruments.components(self.quantity),
             *self._setpoint_components(),
             *(
-                scaled(
+                scaled_component(
                     f"error_{name}",
                     f"set point of {name} minus its value",
                     ERROR_UNIT * halving,
@@ -638,7 +638,7 @@ class Drive(Task[Params, State]):
 
     def _setpoint_components(self) -> list[Component]:
         return [
-            scaled(
+            scaled_component(
                 f"setpoint_{name}",
                 f"what {name} should be now",
                 self.goal.scale,

@@ -42,7 +42,7 @@ import jax.numpy as jnp
 import numpy as np
 from PIL import Image, ImageDraw
 
-from rlbench_suite.core.component import Component, KeyFigure, scaled
+from rlbench_suite.core.component import Component, KeyFigure, scaled_component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -216,10 +216,13 @@ class PMSMCurrent(Task[Params, State]):
         limit = pmsm.CURRENT_LIMIT
         at = {"d": "along the rotor (d axis)", "q": "across the rotor (q axis)"}
         return (
-            *(scaled(f"i_{axis}", f"current {where}", limit, "A") for axis, where in at.items()),
-            scaled("speed", "mechanical speed of the shaft", SPEED_LIMIT, "rad/s"),
             *(
-                scaled(f"setpoint_i_{axis}", f"what i_{axis} should be now", limit, "A")
+                scaled_component(f"i_{axis}", f"current {where}", limit, "A")
+                for axis, where in at.items()
+            ),
+            scaled_component("speed", "mechanical speed of the shaft", SPEED_LIMIT, "rad/s"),
+            *(
+                scaled_component(f"setpoint_i_{axis}", f"what i_{axis} should be now", limit, "A")
                 for axis in at
             ),
             *(
@@ -255,8 +258,8 @@ class PMSMCurrent(Task[Params, State]):
 
     def _voltages(self) -> tuple[Component, ...]:
         return (
-            scaled("u_d", "voltage along the rotor (d axis)", VOLTAGE_LIMIT, "V"),
-            scaled("u_q", "voltage across the rotor (q axis)", VOLTAGE_LIMIT, "V"),
+            scaled_component("u_d", "voltage along the rotor (d axis)", VOLTAGE_LIMIT, "V"),
+            scaled_component("u_q", "voltage across the rotor (q axis)", VOLTAGE_LIMIT, "V"),
         )
 
     def describe(self, state: State, params: Params) -> str:

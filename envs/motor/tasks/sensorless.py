@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.core.component import Component, scaled
+from rlbench_suite.core.component import Component, scaled_component
 from rlbench_suite.core.task_card import TaskCard
 
 from ...shared.runge_kutta import rk4
@@ -101,7 +101,10 @@ class Sensorless(Drive):
         """Describe each entry, in the order of :meth:`observation`."""
         machine, limit = self.design.machine, self.plant.current_limit
         return (
-            *(scaled(name, components.electrical(name, machine), limit, "A") for name in self.axes),
+            *(
+                scaled_component(name, components.electrical(name, machine), limit, "A")
+                for name in self.axes
+            ),
             *self._setpoint_components(),
             *self.actuator.components("applied", "in the last step"),
         )

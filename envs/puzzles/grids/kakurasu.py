@@ -21,7 +21,7 @@ import numpy as np
 
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task_card import TaskCard
-from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.numerics.reductions import sum_in_order
 from rlbench_suite.puzzle.dice import Dice
 
 from ..shared.board import Board
@@ -327,7 +327,7 @@ class Kakurasu(CellFillTask):
     def _sums(self, counted: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Sum the numbers of these cells by rows and by columns; int8 ``(side,)`` each."""
         grid = counted.reshape(self.side, self.side).astype(jnp.int8)
-        return summed(grid * self.numbers, 1), summed(grid * self.numbers[:, None])
+        return sum_in_order(grid * self.numbers, 1), sum_in_order(grid * self.numbers[:, None])
 
     def decorate(self, board: Board, instance: Any) -> None:
         """Draw numbers of rows and columns at the upper left, clues at the lower right."""

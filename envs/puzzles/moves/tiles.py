@@ -37,7 +37,7 @@ from gymnasium import spaces
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.numerics.bit_exact import computed_once
-from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.numerics.reductions import sum_in_order
 from rlbench_suite.puzzle.dice import Dice
 
 from ..shared import parsing
@@ -394,7 +394,7 @@ class RearrangementTask(PuzzleTask[BoardState]):
         distances = jnp.zeros(self.cells, jnp.int32)
         for tile in range(self.cells):
             distances = jnp.where(cells == tile, self.puzzle.distance[tile], distances)
-        return summed(distances)
+        return sum_in_order(distances)
 
     # -- host side ---------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from gymnasium import spaces
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.numerics.bit_exact import computed_once
-from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.numerics.reductions import sum_in_order
 from rlbench_suite.puzzle.dice import Dice
 from rlbench_suite.puzzle.puzzle import RIGHT, Example, Instance, Malformed, Puzzle, Verdict, wrong
 
@@ -182,7 +182,7 @@ class GridPuzzle(Puzzle[Instance]):
     def mend(self, answer: str) -> str:
         """Give a grid the layout that the prompt asks for."""
         lines = parsing.rows_of(answer, self.rows, self.columns, self.symbols)
-        return "\n".join(" ".join(self.respelled(line)) for line in lines)
+        return "\n".join(" ".join(self.restore_case(line)) for line in lines)
 
     @cached_property
     def _letters(self) -> str:
@@ -383,7 +383,7 @@ class FillTask(PuzzleTask[GridState]):
 
     def initial(self, key: jax.Array, params: Params) -> GridState:
         """Begin with the givens."""
-        empty = summed((params.instance.givens == 0).astype(jnp.int32))
+        empty = sum_in_order((params.instance.givens == 0).astype(jnp.int32))
         return GridState(params.instance.givens, empty, empty)
 
     def transition(

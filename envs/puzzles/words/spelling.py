@@ -96,7 +96,7 @@ class TextPuzzle(Puzzle[Instance]):
 
     def mend(self, answer: str) -> str:
         """Leave nothing between the letters."""
-        return "".join(self.respelled("".join(items_of(answer.removesuffix(".")))))
+        return "".join(self.restore_case("".join(items_of(answer.removesuffix(".")))))
 
     def read(self, answer: str) -> list[int]:
         """Return the text that an answer writes.

@@ -66,6 +66,7 @@ from rlbench_suite.core.arrays import Flag, Int, IntArray
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 
 from ...shared.alternating_bands import split_bits
 

@@ -25,6 +25,7 @@ from jax import lax
 
 from rlbench_suite.core.arrays import Flag, Int, UInt32Array
 from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.numerics.reductions import sum_in_order
 
 from .bitboards import (
     EAST,
@@ -236,7 +237,7 @@ def legal_moves(position: Position) -> tuple[Legal, jax.Array]:
         attacked | LEAPS(foe & knights) | RAYS(foe & kings) | (RAYS(foe & pawns) & _BY_FOE_PAWNS)
     )
     danger = danger.union()
-    checks = summed(hits.astype(jnp.int32)) + contact.size()
+    checks = sum_in_order(hits.astype(jnp.int32)) + contact.size()
     answers = (rays.where(hits).union() | contact).where(checks == 1) | _ALL.where(checks == 0)
     pinned = rays & attacked.at(_OPPOSITE) & own_pieces
     pinned_pieces = pinned.union()

@@ -42,6 +42,7 @@ from rlbench_suite.core.arrays import Int, IntArray, UInt32
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 
 DISEASES = (
     "arvenosis", "boltitis", "corrinosis", "dulacia", "eskeritis", "farrowosis", "gillemia",

@@ -52,6 +52,7 @@ from rlbench_suite.core.arrays import Int, UInt32Array
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.task import Split, Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 
 from ...shared.alternating_bands import split_bits
 

@@ -45,6 +45,7 @@ from rlbench_suite.core.arrays import Int, IntArray, UInt32Array
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 
 ATTRIBUTES = (
     "light", "waterproof", "cheap", "colourful", "quiet", "foldable", "fast", "wireless",

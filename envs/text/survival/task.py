@@ -47,6 +47,7 @@ from rlbench_suite.core.arrays import UInt32Array
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.batch_last import few_in_one_kernel
 from rlbench_suite.numerics.bit_exact import computed_once
 from rlbench_suite.numerics.bitset import flags_and_numbers

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.numerics.batch_last import batch_last, numbered
+from rlbench_suite.numerics.batch_last import axis_numbers, batch_last
 from rlbench_suite.numerics.bit_exact import computed_once
 from rlbench_suite.numerics.reductions import union
 
@@ -68,7 +68,7 @@ def order(state: State, action: jax.Array) -> dict[str, Any]:
     reinforces = action == REINFORCE
     calls = action == CALL
     # The numbers of the first orders for a tower are all one more than a multiple of eight.
-    here = (numbered(SITES, action) == action - 1 & 7) & (builds | upgrades | sells)
+    here = (axis_numbers(SITES, action) == action - 1 & 7) & (builds | upgrades | sells)
     before = union(jnp.where(here, state.towers, 0))
     code = jnp.where(
         builds, 1 + LEVELS * (action - BUILD >> 3), jnp.where(upgrades, before + 1, EMPTY)

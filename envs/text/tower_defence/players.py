@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.core.policy import View, no_memory, privileged_player
-from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.numerics.reductions import sum_in_order
 
 from .maps import SITES
 from .orders import play_step
@@ -92,8 +92,8 @@ class Planner(eqx.Module):
             after = jax.lax.fori_loop(
                 0, FORESIGHT_STEPS, lambda _, now: play_step(now, jnp.int32(WAIT), params), after
             )
-            threat = summed(after.health * after.distance)
-            invested = summed(jnp.asarray(VALUE)[after.towers])
+            threat = sum_in_order(after.health * after.distance)
+            invested = sum_in_order(jnp.asarray(VALUE)[after.towers])
             return PURSE * after.coins + WORTH * invested - LOSS * after.leaked - threat
 
         tried = jnp.asarray(TRIED_ORDERS)

@@ -14,8 +14,9 @@ import numpy as np
 
 from rlbench_suite.core.arrays import Int, IntArray, UInt32, UInt32Array
 from rlbench_suite.numerics.batch_last import numbered
+from rlbench_suite.numerics.batch_last import axis_numbers
 from rlbench_suite.numerics.bit_exact import computed_once
-from rlbench_suite.numerics.reductions import summed, union
+from rlbench_suite.numerics.reductions import sum_in_order, union
 
 from .maps import LENGTH, SITES
 
@@ -312,11 +313,13 @@ def entry(state: State, params: Params) -> Entry:
     begins = (state.timer == 0) & (state.wave < WAVES) & (count_enemies(state.queue) == 0)
     wave = jnp.where(begins, state.wave + 1, state.wave)
     queue = jnp.where(
-        begins, union(jnp.where(numbered(WAVES, wave) == state.wave, params.waves, 0)), state.queue
+        begins,
+        union(jnp.where(axis_numbers(WAVES, wave) == state.wave, params.waves, 0)),
+        state.queue,
     )
     first, number, second, _ = unpack_wave(queue)
     occupied = union(
-        jnp.where(state.health > 0, np.uint32(1) << numbered(SLOTS, wave).astype(np.uint32), 0)
+        jnp.where(state.health > 0, np.uint32(1) << axis_numbers(SLOTS, wave).astype(np.uint32), 0)
     )
     # Ones below the lowest zero.
     slot = jax.lax.population_count(occupied & ~(occupied + 1)).astype(jnp.int32)
@@ -335,7 +338,7 @@ def entry(state: State, params: Params) -> Entry:
 
 def enter(state: State, new: Entry) -> State:
     """Let an enemy enter."""
-    here = numbered(SLOTS, new.slot) == new.slot
+    here = axis_numbers(SLOTS, new.slot) == new.slot
     return state._replace(
         wave=new.wave,
         timer=new.timer,
@@ -432,7 +435,7 @@ def fight(state: State, walked: Walked, hurt: jax.Array, frozen: jax.Array) -> S
     # blows.
     blows = of_kind(BLOWS, state.kind).astype(jnp.uint32)
     counter = lambda when, shift: jnp.where(when, jnp.uint32(1) << shift, 0)  # noqa: E731
-    total = summed(
+    total = sum_in_order(
         jnp.where(slain, of_kind(BOUNTIES, state.kind).astype(jnp.uint32), 0)
         | counter(slain, 8) | counter(walked.through, 13)
         | jnp.where(at_soldiers, blows << 25, jnp.where(at_hero, blows << 18, 0))

@@ -56,13 +56,13 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.bit_exact import computed_once
-from rlbench_suite.numerics.bitset import flags_and_numbers, joined_bits
-from rlbench_suite.numerics.reductions import summed
+from rlbench_suite.numerics.bitset import flags_and_numbers, join_bits
+from rlbench_suite.numerics.reductions import sum_in_order
 
 from .maps import (
     LENGTH,
@@ -215,7 +215,7 @@ class TowerDefence(Task[Params, State]):
         )
         joined = computed_once(jnp.concatenate)([value for value, _ in blocks]).astype(self.dtype)
         return flags_and_numbers(
-            joined_bits(fields), sum(width for _, width in fields), joined / scales
+            join_bits(fields), sum(width for _, width in fields), joined / scales
         )
 
     def observation_components(self) -> tuple[Component, ...]:
@@ -299,7 +299,7 @@ class TowerDefence(Task[Params, State]):
             "wave": state.wave,
             "killed": state.killed,
             "leaked": state.leaked,
-            "alive": summed((state.health > 0).astype(jnp.int32)),
+            "alive": sum_in_order((state.health > 0).astype(jnp.int32)),
             "coins": state.coins,
         }
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from rlbench_suite.cli import check_at_least, check_positive, options, output_console
-from rlbench_suite.contexts.atomic_files import check_file, replacing, writing
 from rlbench_suite.evaluation.report.whole_table import Table
+from rlbench_suite.foundation.atomic_files import check_file, replacing, writing
 
 if TYPE_CHECKING:
     from rlbench_suite.evaluation.report.comparison import TaskDifference, Verdict

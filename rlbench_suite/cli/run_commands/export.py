@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from rlbench_suite.cli import options, prepare_jax
-from rlbench_suite.contexts.atomic_files import check_file, replacing, writing
-from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.foundation.atomic_files import check_file, replacing, writing
+from rlbench_suite.foundation.unknown_names import unknown
 
 POLICY_FORMATS = ("onnx", "c", "c-int8")
 

@@ -133,9 +133,9 @@ def _read_multiples(text: str) -> list[float]:
         ValueError: it is not of this form.
     """
     from rlbench_suite.contexts.numerals import read_integer, read_real
-    from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN
+    from rlbench_suite.foundation.unknown_names import MAX_QUOTE
 
-    quoted = repr(text[:LONGEST_GIVEN])
+    quoted = repr(text[:MAX_QUOTE])
     try:
         low_text, high_text, number_text = text.split(":")
         low = read_real(low_text)

@@ -120,7 +120,7 @@ def export(
     from rich.console import Console
     from rich.progress import track
 
-    from rlbench_suite.contexts.atomic_files import writing
+    from rlbench_suite.foundation.atomic_files import writing
     from rlbench_suite.language.dataset import CompositeDataset, PuzzleDataset
 
     cards = [registry.card(task_id) for task_id in task_ids]

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from rlbench_suite.contexts.atomic_files import replacing
 from rlbench_suite.core import registry
 from rlbench_suite.core.agent import CannotPlay
 from rlbench_suite.core.episode import scalar_return
@@ -20,6 +19,7 @@ from rlbench_suite.core.scale import NORMAL_QUANTILE, ZERO_PLAYERS, Scale, Score
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import SCORES_FILE, TaskCard
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
+from rlbench_suite.foundation.atomic_files import replacing
 
 SOLVED_BY_NOOP = 0.9
 """Part of the way from random play to the reference

@@ -349,7 +349,7 @@ class BlindSearch:
         """Return the constrained mean score of episodes."""
         card = self.task.card
         score = float(card.scale(self.task.difficulty).score(episodes.total).mean())
-        return card.constrained(score, float(episodes.cost.mean()))
+        return card.constrained_score(score, float(episodes.cost.mean()))
 
     def best(
         self,

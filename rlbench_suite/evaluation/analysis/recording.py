@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from rlbench_suite.contexts.atomic_files import replacing, writing
 from rlbench_suite.core import registry
 from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.analysis.step_response import Tracked, tracked
 from rlbench_suite.evaluation.analysis.sweeps import refuse_other_spaces
 from rlbench_suite.evaluation.runs.cell_policies import find_cell, read_policy
 from rlbench_suite.evaluation.trajectory import Trajectory, columns, play
+from rlbench_suite.foundation.atomic_files import replacing, writing
 
 SUFFIXES = (".parquet", ".csv")
 REFERENCE = "reference"

@@ -30,9 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from gymnasium import spaces
 
-from rlbench_suite.contexts.atomic_files import replacing, writing
 from rlbench_suite.contexts.context import times
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.agent import Agent, HostPolicy
 from rlbench_suite.core.policy import Policy, View, is_privileged
 from rlbench_suite.core.registry import card as find_card
@@ -50,6 +48,8 @@ from rlbench_suite.evaluation.report.page import render
 from rlbench_suite.evaluation.runs.players import find_player
 from rlbench_suite.evaluation.runs.run import Run
 from rlbench_suite.evaluation.statistics.aggregates import Estimate, frequency_averaged_score, mean
+from rlbench_suite.foundation.atomic_files import replacing, writing
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.process import precision
 
 INTERVAL = "decision interval"

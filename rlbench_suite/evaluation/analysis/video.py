@@ -13,10 +13,10 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.adapters.entry_points import make
 from rlbench_suite.adapters.frame_rate import frame_rate
-from rlbench_suite.contexts.atomic_files import replacing, writing
 from rlbench_suite.core.episode import scalar_return
 from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.protocol import evaluate
+from rlbench_suite.foundation.atomic_files import replacing, writing
 from rlbench_suite.numerics.waiting import compiling
 
 SUFFIXES = (".mp4", ".gif", ".webp")

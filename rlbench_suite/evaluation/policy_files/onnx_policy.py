@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, unknown
 from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE, unknown
 
 NAME = "onnx"
 SUFFIX = ".onnx"
@@ -140,9 +140,7 @@ class OnnxPolicy:
             Exception
         ) as error:  # onnxruntime has an exception of its own for every kind of fault
             words = " ".join(str(error).split())
-            raise ValueError(
-                f"{self.path} fails where it is run: {words[:LONGEST_GIVEN]}"
-            ) from None
+            raise ValueError(f"{self.path} fails where it is run: {words[:MAX_QUOTE]}") from None
         results_by_name = dict(zip(self._outputs, results, strict=True))
         for name, value in results_by_name.items():
             if value.dtype.kind == "f" and not np.isfinite(value).all():

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from rlbench_suite.contexts.atomic_files import replacing, writing
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.evaluation.report import chart, learning_curves
 from rlbench_suite.evaluation.report.page import render
@@ -18,6 +17,7 @@ from rlbench_suite.evaluation.report.terminal_report import training_text
 from rlbench_suite.evaluation.runs.machine import energy_text
 from rlbench_suite.evaluation.runs.run import TrainingCurve
 from rlbench_suite.evaluation.statistics.intervals import Estimate
+from rlbench_suite.foundation.atomic_files import replacing, writing
 
 
 def write_html(report: Report) -> None:

@@ -59,7 +59,8 @@ class ScoreTable:
         }
         self.constrained_scores = {
             (agent, task): [
-                find_card(task).constrained(result.score, result.mean_cost) for result in results
+                find_card(task).constrained_score(result.score, result.mean_cost)
+                for result in results
             ]
             for (agent, task), results in self.cells.items()
         }

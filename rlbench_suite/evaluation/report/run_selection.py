@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
 from rlbench_suite.evaluation.report.paired_cells import several
 from rlbench_suite.evaluation.runs.run import Run, agent_names
+from rlbench_suite.foundation.unknown_names import unknown
 
 
 def select_runs(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import file_name_of
@@ -13,6 +12,7 @@ from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.protocol import training_task
 from rlbench_suite.evaluation.runs.players import find_player
 from rlbench_suite.evaluation.runs.run import Run
+from rlbench_suite.foundation.unknown_names import unknown
 
 
 def find_cell(path: Path, name: str) -> tuple[Run, Cell]:

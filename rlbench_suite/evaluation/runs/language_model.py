@@ -19,7 +19,6 @@ import jax
 import numpy as np
 
 from rlbench_suite.adapters.record import Record
-from rlbench_suite.contexts.atomic_files import make_folder, writing
 from rlbench_suite.core.agent import CannotPlay
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
@@ -28,6 +27,7 @@ from rlbench_suite.evaluation.cell import Cell, CellSpec
 from rlbench_suite.evaluation.protocol import EPISODES, Outcome, evaluation_seeds
 from rlbench_suite.evaluation.runs.manifest import CellResult
 from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.foundation.atomic_files import make_folder, writing
 from rlbench_suite.language.chat import Endpoint
 from rlbench_suite.language.playing import (
     Game,

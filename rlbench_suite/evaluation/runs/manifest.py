@@ -267,7 +267,7 @@ class CellResult(BaseModel):
         as :meth:`~rlbench_suite.core.task_card.Constraint.constrained` counts it.
         """
         limit = constraint(self.task)
-        return limit.constrained(self.score, self.mean_cost) if limit else self.score
+        return limit.constrained_score(self.score, self.mean_cost) if limit else self.score
 
 
 def first_fault(error: ValidationError) -> str:

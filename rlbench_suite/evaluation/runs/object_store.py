@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from rlbench_suite.contexts.atomic_files import CannotWrite
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.evaluation.cell import Cell, Event
 from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX
+from rlbench_suite.foundation.atomic_files import CannotWrite
+from rlbench_suite.foundation.unknown_names import unknown
 
 EXPIRY = 120.0
 """Seconds without a renewal after which a lease counts as abandoned."""

@@ -22,14 +22,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import pyarrow as pa
 
-from rlbench_suite.contexts.atomic_files import (
-    clear_abandoned,
-    make_folder,
-    publish,
-    replacing,
-    staging,
-    writing,
-)
 from rlbench_suite.core.policy import is_privileged
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.scale import Scale
@@ -42,6 +34,14 @@ from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX, CellResult, Ma
 from rlbench_suite.evaluation.runs.run import Run, read_manifest
 from rlbench_suite.evaluation.runs.tables import CURVE, EPISODES, TRACE, write_table
 from rlbench_suite.evaluation.statistics.aggregates import worst_tenth
+from rlbench_suite.foundation.atomic_files import (
+    clear_abandoned,
+    make_folder,
+    publish,
+    replacing,
+    staging,
+    writing,
+)
 
 
 class PolicySaver(Protocol):

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import rlbench_suite
-from rlbench_suite.contexts.atomic_files import CannotWrite
 from rlbench_suite.contexts.context import Context, keep
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.evaluation.cell import Cell, CellSpec, Event
@@ -32,6 +31,7 @@ from rlbench_suite.evaluation.runs.manifest import Manifest
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.runner import perform
 from rlbench_suite.evaluation.runs.workers import LOG, SILENCE, Worker, supervise
+from rlbench_suite.foundation.atomic_files import CannotWrite
 
 CRASHES = 3
 """Number of crashes of its worker after which a cell is reported as failed."""

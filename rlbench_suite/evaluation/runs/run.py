@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.registry import constraint
 from rlbench_suite.core.scale import Scale
 from rlbench_suite.core.task_card import file_name_of
@@ -38,6 +37,7 @@ from rlbench_suite.evaluation.cell import Cell, FailedCell
 from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
 from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX, CellResult, Manifest, first_fault
 from rlbench_suite.evaluation.runs.object_store import Source
+from rlbench_suite.foundation.unknown_names import unknown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,8 +20,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from rlbench_suite.contexts.atomic_files import CannotWrite
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core import registry
 from rlbench_suite.core.agent import CannotPlay, Progress
 from rlbench_suite.core.scale import ANCHORS
@@ -40,6 +38,8 @@ from rlbench_suite.evaluation.runs.manifest import CellResult, Manifest
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.players import find_player, line_up
 from rlbench_suite.evaluation.runs.workers import LOG, SILENCE, Worker, supervise
+from rlbench_suite.foundation.atomic_files import CannotWrite
+from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.language.chat import ChatError
 
 _ATTEMPTS = 2

@@ -28,9 +28,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rlbench_suite.contexts.plain_yaml import fault, read_plain_yaml, read_small_file
-from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, unknown
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.registry import cards, suites
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE, unknown
 
 SUFFIXES = (".yaml", ".yml")
 _BUDGETS = ("smoke", "quick", "full")
@@ -143,4 +143,4 @@ def _reason(error: Exception) -> str:
 
 def _short(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= LONGEST_GIVEN else f"{text[:LONGEST_GIVEN]}..."
+    return text if len(text) <= MAX_QUOTE else f"{text[:MAX_QUOTE]}..."

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from killing import die_at_call, killed
+from killing import die_at_call, run_until_killed
 
 from rlbench_suite.core import registry
 from rlbench_suite.core.task_card import Score
@@ -81,7 +81,7 @@ def test_scores_are_whole_where_the_program_that_writes_them_is_killed(
             patch.setattr("os.fsync", die_at_call(os.fsync, call))
             write_scores(card, None, second)
 
-    killed(write)
+    run_until_killed(write)
     if call == 1:
         assert path.read_bytes() == before
     else:

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from rlbench_suite.contexts.atomic_files import CannotWrite
 from rlbench_suite.evaluation.runs import object_store
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import read_runs
 from rlbench_suite.evaluation.runs.runner import in_process, plan
+from rlbench_suite.foundation.atomic_files import CannotWrite
 
 pytest.importorskip("s3fs")
 URL = "s3://bucket/runs/toys"

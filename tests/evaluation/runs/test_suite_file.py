@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlbench_suite.contexts.plain_yaml import LARGEST
+from rlbench_suite.contexts.plain_yaml import MAX_BYTES
 from rlbench_suite.core import registry
 from rlbench_suite.evaluation.runs.suite_file import read_suite_file
 
@@ -108,7 +108,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         (GOOD + "---\na: b\n", "is not a suite file: line"),
         (b"\xff\xfe\x00", "it is not UTF-8 text"),
         (b"name: \x00", "is not a suite file: "),
-        ("#" * (LARGEST + 1), f"it is larger than {LARGEST:,} bytes"),
+        ("#" * (MAX_BYTES + 1), f"it is larger than {MAX_BYTES:,} bytes"),
     ],
 )  # fmt: skip
 def test_a_bad_file_costs_one_sentence(tmp_path: Path, text: str | bytes, words: str):

@@ -1,7 +1,8 @@
-"""Agents that learn, refuse, crash, hang and die. ``TOY_PAUSE`` slows training down, ``TOY_MARKS``
-is a folder for what must be remembered from one process to the next, ``TOY_FULL`` leaves no room
-for their policies. ``TOY_RATE`` and ``TOY_STEPS`` are hyperparameters, as a file of settings has
-them.
+"""Agents that learn, refuse, crash, hang and die.
+
+``TOY_PAUSE`` slows training down, ``TOY_MARKS`` is a folder for what must be remembered from one
+process to the next, ``TOY_FULL`` leaves no room for their policies. ``TOY_RATE`` and ``TOY_STEPS``
+are hyperparameters, as a file of settings has them.
 """
 
 import errno
@@ -89,7 +90,8 @@ class Sampler:
     """A policy of the host: torch agents look like this."""
 
     def __init__(self, task: Task[Any, Any], seed: int) -> None:
-        self.task, self.rng = task, np.random.default_rng(seed)
+        self.task = task
+        self.rng = np.random.default_rng(seed)
 
     def act(self, observations: Any, action_masks: np.ndarray | None) -> np.ndarray:
         if action_masks is not None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparison import Compared
-from writing_tasks import check_rewards, seen_after
+from writing_tasks import check_rewards, observations_after
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.arithmetic.geometry import (
@@ -383,7 +383,7 @@ def test_the_observation_is_construction_and_coordinates(tier: str) -> None:
     written = [dice.below(2 * n) for _ in instances]
     sizes = np.cumsum([len(DEFINITIONS), 8 * puzzle.side, 8, puzzle.side, 1])
     for row, count, instance in zip(
-        seen_after(task, instances, written), written, instances, strict=True
+        observations_after(task, instances, written), written, instances, strict=True
     ):
         kind, places, numbers, x, y_is_due, which = np.split(row, sizes)
         constructed = puzzle.figure(instance)[MAX_GIVEN:]

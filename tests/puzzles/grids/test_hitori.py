@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import pytest
 from comparison import Compared
-from fill_tasks import grids_of, masks_by_task, partial_grids, plans_played, solved_by_task, task_of
+from fill_tasks import accept_grids, grids_of, masks_by_task, partial_grids, play_plans, task_of
 from pysat.solvers import Glucose4
 
 from rlbench_suite.envs.puzzles.grids.hitori import HitoriPuzzle, Instance
@@ -139,7 +139,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
     ]
     written = [puzzle.write_answer(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
-    assert solved_by_task(task, instances, grids) == expected
+    assert accept_grids(task, instances, grids) == expected
     assert 60 <= sum(expected) <= 180
 
 
@@ -163,7 +163,7 @@ def test_white_in_pieces_is_noticed() -> None:
             black[where] = not any(black[neighbour] for neighbour in neighbours(side, *where))
         grids.append(np.where(black, 1, 2).astype(np.int8).ravel())
         expected.append(keeps_the_rules(board_of(instance), black))
-    assert solved_by_task(task, [instance] * 300, grids) == expected
+    assert accept_grids(task, [instance] * 300, grids) == expected
     puzzle = task.puzzle
     reasons = [puzzle.broken_rule(instance, puzzle.as_rows(grid.tolist())) for grid in grids]
     assert [reason == "" for reason in reasons] == expected
@@ -200,7 +200,7 @@ def test_facts_are_the_equal_pairs() -> None:
 @pytest.mark.parametrize("side", [4, 6, 8])
 def test_plans_solve(side: int) -> None:
     task = task_of("Hitori-v0", side)
-    returns, legal, success = plans_played(task, [task.puzzle.generate(seed) for seed in range(40)])
+    returns, legal, success = play_plans(task, [task.puzzle.generate(seed) for seed in range(40)])
     assert all(legal)
     assert all(success)
     np.testing.assert_allclose(returns, 2.0, atol=1e-4)

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from comparison import Compared
-from fill_tasks import grids_of, masks_by_task, partial_grids, plans_played, solved_by_task, task_of
+from fill_tasks import accept_grids, grids_of, masks_by_task, partial_grids, play_plans, task_of
 
 from rlbench_suite.envs.puzzles.grids.kakurasu import Instance, KakurasuPuzzle
 
@@ -95,7 +95,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
         for i, g in zip(instances, grids, strict=True)
     ]
     assert [not reason for reason in broken] == expected
-    assert solved_by_task(task, instances, grids) == expected
+    assert accept_grids(task, instances, grids) == expected
     assert 100 <= sum(expected) <= 300
 
 
@@ -149,9 +149,7 @@ def within_clues(instance: Instance, grid: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("side", [4, 6, 8])
 def test_plans_solve(side: int) -> None:
     task = task_of("Kakurasu-v0", side)
-    returns, legal, success = plans_played(
-        task, [task.puzzle.generate(seed) for seed in range(200)]
-    )
+    returns, legal, success = play_plans(task, [task.puzzle.generate(seed) for seed in range(200)])
     assert all(legal)
     assert all(success)
     np.testing.assert_allclose(returns, 2.0, atol=1e-4)

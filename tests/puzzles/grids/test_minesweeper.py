@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from comparison import Compared
-from fill_tasks import grids_of, masks_by_task, partial_grids, plans_played, solved_by_task, task_of
+from fill_tasks import accept_grids, grids_of, masks_by_task, partial_grids, play_plans, task_of
 from pysat.card import CardEnc
 from pysat.solvers import Glucose4
 
@@ -114,7 +114,7 @@ def test_verifier_and_task_know_the_rules(side: int) -> None:
     expected = [keeps_the_rules(grid.reshape(side, side)) for grid in grids]
     written = [puzzle.write_answer(puzzle.as_rows(g.tolist())) for g in grids]
     assert [puzzle.verify(i, w).solved for i, w in zip(instances, written, strict=True)] == expected
-    assert solved_by_task(task, instances, grids) == expected
+    assert accept_grids(task, instances, grids) == expected
     assert count // 4 <= sum(expected) <= 3 * count // 4
 
 
@@ -143,7 +143,7 @@ def test_the_mask_forbids_what_the_grid_shows_to_be_wrong(side: int) -> None:
 @pytest.mark.parametrize("side", [4, 6, 8])
 def test_plans_solve(side: int) -> None:
     task = task_of("Minesweeper-v0", side)
-    returns, legal, success = plans_played(task, [task.puzzle.generate(seed) for seed in range(40)])
+    returns, legal, success = play_plans(task, [task.puzzle.generate(seed) for seed in range(40)])
     assert all(legal)
     assert all(success)
     np.testing.assert_allclose(returns, 2.0, atol=1e-4)

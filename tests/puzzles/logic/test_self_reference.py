@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import Compared
-from fill_tasks import plans_played
+from fill_tasks import play_plans
 from scipy import stats
 
 from rlbench_suite.core.registry import card
@@ -276,7 +276,7 @@ def test_mask_and_success_are_those_of_the_words(tier: str) -> None:
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_plan_earns_the_optimum(tier: str) -> None:
     task: Any = card(NAME).build(difficulty=tier)
-    total, legal, success = plans_played(task, [task.puzzle.generate(seed) for seed in range(200)])
+    total, legal, success = play_plans(task, [task.puzzle.generate(seed) for seed in range(200)])
     assert all(legal)
     assert all(success)
     np.testing.assert_allclose(total, 2, atol=1e-4)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from by_hand import decrypt_by_search, encryption, read_cipher
 from comparison import Compared
-from fill_tasks import stacked
+from fill_tasks import stack_instances
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.shared.puzzle_task import Params
@@ -197,7 +197,7 @@ def test_letters_are_rewarded_where_they_are_right(name: str, tier: str) -> None
     )
     wrong = rng.random((count, length)) < np.arange(count)[:, None] % 4 / 8
     letters = np.where(wrong, rng.integers(len(puzzle.alphabet), size=(count, length)), right)
-    context = Params(stacked(instances), jnp.zeros((count, 1), jnp.int16))
+    context = Params(stack_instances(instances), jnp.zeros((count, 1), jnp.int16))
 
     def play(context: Params, letters: jax.Array) -> Any:
         def step(state: SpellingState, letter: jax.Array) -> Any:
@@ -237,7 +237,7 @@ def test_what_is_told_is_observed(name: str) -> None:
     task: Any = card(name).build()
     puzzle, length, letters = task.puzzle, task.length, task.count
     instances = [puzzle.generate(seed) for seed in range(50)]
-    context = Params(stacked(instances), jnp.zeros((50, 1), jnp.int16))
+    context = Params(stack_instances(instances), jnp.zeros((50, 1), jnp.int16))
     key = jax.random.key(0)
     place = length // 2
 

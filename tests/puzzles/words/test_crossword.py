@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import Compared
-from fill_tasks import stacked
+from fill_tasks import stack_instances
 from pysat.card import CardEnc
 from pysat.formula import IDPool
 from pysat.solvers import Cadical153
@@ -311,7 +311,7 @@ def test_the_task_plays_by_the_rules(tier: str) -> None:
     task: Any = card(NAME).build(difficulty=tier)
     puzzle, count, batch = task.puzzle, task.count, 128
     instances = [puzzle.generate(seed) for seed in range(batch)]
-    context = Params(stacked(instances), jnp.zeros((batch, 1), jnp.int16))
+    context = Params(stack_instances(instances), jnp.zeros((batch, 1), jnp.int16))
     key = jax.random.key(0)
 
     @jax.jit

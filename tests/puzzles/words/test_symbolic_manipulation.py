@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparison import Compared
-from writing_tasks import check_rewards, seen_after
+from writing_tasks import check_rewards, observations_after
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.puzzles.words.symbolic_manipulation import (
@@ -270,7 +270,12 @@ def test_the_observation_is_what_a_writer_sees(tier: str) -> None:
         [width * letters, width * letters, width + 1, len(OPERATIONS), 6 * (width + 1)]
     )
     for row, k, at, sequences, instance in zip(
-        seen_after(task, instances, written), operations, places, traces, instances, strict=True
+        observations_after(task, instances, written),
+        operations,
+        places,
+        traces,
+        instances,
+        strict=True,
     ):
         source, result, place, kind, arguments, which = np.split(row, sizes)
 

@@ -1,5 +1,6 @@
-"""The fast single environment shows what the plain one shows,
-bit for bit, at every step of every id.
+"""Compare the fast single environment with the plain one.
+
+They show the same, bit for bit, at every step of every id.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rlbench_suite.adapters.single import SingleEnv
+from rlbench_suite.adapters.plain_env import PlainEnv
 from rlbench_suite.core.task_card import TaskCard
 
 STEPS = 100
@@ -44,7 +45,7 @@ def sample_action(space: gymnasium.Space[Any], info: dict[str, Any], t: int) -> 
 
 def play_side_by_side(task_id: str, **keywords: Any) -> None:
     fast: Any = gymnasium.make(task_id, **keywords).unwrapped
-    plain = SingleEnv(fast.task)
+    plain = PlainEnv(fast.task)
     assert_same(dict(enumerate(fast.reset(seed=7))), dict(enumerate(plain.reset(seed=7))))
     info: dict[str, Any] = {}
     fast.action_space.seed(7)

@@ -1,5 +1,6 @@
-"""Write files whole or not at all,
-so that neither a full disk nor a killed program leaves half of one.
+"""Write files whole or not at all.
+
+Neither a full disk nor a killed program leaves half of one.
 """
 
 from __future__ import annotations
@@ -93,8 +94,9 @@ def check_file(path: Path | None) -> None:
 
 
 def publish(unfinished: Path, path: Path) -> None:
-    """Rename a finished file or folder to ``path``,
-    so that a power cut at any time leaves all of it or none.
+    """Rename a finished file or folder to ``path``.
+
+    A power cut at any time leaves all of it or none.
 
     The system may write a new name to the disk before the contents that it names. So the contents
     are flushed first, then the names in the folder, and the new name last.
@@ -189,8 +191,9 @@ def clear_abandoned(folder: Path) -> None:
 
 
 def _lock(folder: Path, *, wait: bool) -> int | None:
-    """Lock a folder and return the open file that holds the lock,
-    or None where folders cannot be locked.
+    """Lock a folder and return the open file that holds the lock.
+
+    Return None where folders cannot be locked.
 
     Raises:
         BlockingIOError: another program has locked it, and ``wait`` is false.

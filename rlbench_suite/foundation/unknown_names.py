@@ -1,5 +1,6 @@
-"""Sentences that refuse an unknown name: what was given,
-the nearest valid name, and the names that are allowed.
+"""Write sentences that refuse an unknown name.
+
+They say what was given, the nearest valid name, and the names that are allowed.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-LONGEST_LIST = 20
+MAX_LISTED_NAMES = 20
 """Largest number of names that an error lists in full."""
-NEAREST = 5
+PROPOSED_NAMES = 5
 """Number of names that it lists if there are more."""
-SIMILAR = 0.6
+MIN_NEARNESS = 0.6
 """Least nearness of a name that an error proposes."""
-SHORTEST_PART = 3
+MIN_PART_CHARACTERS = 3
 """Least number of characters of a part of a name."""
-LONGEST_GIVEN = 80
+MAX_QUOTE = 80
 """Largest number of characters of a given name that an error repeats."""
 
 
@@ -37,21 +38,22 @@ def unexpected(task_id: str, name: str, valid_names: Iterable[str]) -> UnknownKe
 
 
 def unknown(kind: str, value: object, valid_names: Iterable[str]) -> str:
-    """Return a sentence with the value, the nearest valid name,
-    and the valid names (if many, the nearest).
+    """Return a sentence with the value, the nearest valid name, and the valid names.
+
+    If there are many valid names, only the nearest are listed.
     """
     names = sorted(valid_names)
     text = value if isinstance(value, str) else repr(value)
-    if len(text) > LONGEST_GIVEN:
-        value = f"{text[:LONGEST_GIVEN]}..."
+    if len(text) > MAX_QUOTE:
+        value = f"{text[:MAX_QUOTE]}..."
     nearness = {name: _nearness(name, str(value)) for name in names}
     nearest = sorted(names, key=lambda name: (nearness[name], name), reverse=True)
     hint = ""
-    if nearest and nearness[nearest[0]] >= SIMILAR:
+    if nearest and nearness[nearest[0]] >= MIN_NEARNESS:
         hint = f" Did you mean {nearest[0]!r}?"
     listed = f"Known: {', '.join(names)}."
-    if len(names) > LONGEST_LIST:
-        listed = f"Nearest of {len(names)}: {', '.join(nearest[:NEAREST])}."
+    if len(names) > MAX_LISTED_NAMES:
+        listed = f"Nearest of {len(names)}: {', '.join(nearest[:PROPOSED_NAMES])}."
     return f"Unknown {kind} {value!r}.{hint} {listed}"
 
 
@@ -70,13 +72,15 @@ def one_of(kind: str, value: object, allowed: Iterable[Any]) -> Any:
 
 
 def _nearness(name: str, value: str) -> float:
-    """Return the share of equal characters, 0 to 1, and 1 more for a name that contains the value:
-    of ``hover``, ``QuadcopterHover-v0`` is nearer than ``Hopper-v0``.
+    """Return the share of equal characters, 0 to 1.
+
+    A name that contains the value gets 1 more: of ``hover``, ``QuadcopterHover-v0`` is nearer than
+    ``Hopper-v0``.
     """
     folded_name = _fold(name)
     folded_value = _fold(value)
     stem = re.sub(r"-v\d+$", "", folded_value)
-    contains = len(stem) >= SHORTEST_PART and stem in folded_name
+    contains = len(stem) >= MIN_PART_CHARACTERS and stem in folded_name
     return contains + difflib.SequenceMatcher(None, folded_name, folded_value).ratio()
 
 

@@ -1,9 +1,8 @@
-"""The plain form of a single environment:
-what ``reset`` and ``step`` mean, without what makes them fast.
+"""Define a single environment in its plain form.
 
-``gymnasium.make`` gives :class:`~rlbench_suite.adapters.task_env.TaskEnv`, which shows the same
-values, bit for bit, in a fraction of the time. ``tests/adapters/test_plain_single.py`` compares the
-two at every step.
+It says what ``reset`` and ``step`` mean, without what makes them fast. ``gymnasium.make`` gives
+:class:`~rlbench_suite.adapters.task_env.TaskEnv`, which shows the same values, bit for bit, in a
+fraction of the time. ``tests/adapters/test_plain_env.py`` compares the two at every step.
 """
 
 from __future__ import annotations
@@ -32,9 +31,10 @@ from rlbench_suite.numerics.bit_exact import exact_vmap
 from rlbench_suite.numerics.process import on_the_cpu, precision
 
 
-class SingleEnv(gymnasium.Env[Any, Any]):
-    """A task as a Gymnasium environment,
-    by the engine's pure functions ``begin`` and ``advance`` (``episode.py``).
+class PlainEnv(gymnasium.Env[Any, Any]):
+    """A task as a Gymnasium environment, by the engine's pure functions.
+
+    These are ``begin`` and ``advance`` (``episode.py``).
 
     Args:
         task: a task that JAX computes.
@@ -70,8 +70,10 @@ class SingleEnv(gymnasium.Env[Any, Any]):
         return self.last_step.observation, self._info()
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step once. An action the mask forbids leaves the state as it is;
-        ``info["invalid_reason"]`` says why.
+        """Step once.
+
+        An action that the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says
+        why.
         """
         action = self._check_action(action)
         mask = self.last_step.info.get("action_mask")
@@ -97,8 +99,9 @@ class SingleEnv(gymnasium.Env[Any, Any]):
 
 
 def compile_in_pairs(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of one episode as a batch of two,
-    because a batch of one rounds otherwise.
+    """Compile a function of one episode as a batch of two.
+
+    A batch of one would round differently.
     """
 
     def compute_first_of_two(*arguments: Any) -> Any:
