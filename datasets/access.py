@@ -1,5 +1,4 @@
-"""Offline datasets: a catalogue of recipes,
-and functions that build or download datasets for Minari.
+"""Catalogue of recipes for offline datasets, with functions that build or download them for Minari.
 
 The recipe of a dataset names task, player, seeds and noise (``catalogue.yaml``). It needs no
 weights, so anyone can build the dataset, and the hash of its content is known
@@ -114,8 +113,7 @@ def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
 
 
 def verify(entry: Entry, *, show: Show = _silent) -> Verdict:
-    """Check the metadata and content of an installed dataset,
-    and replay every step in fresh environments.
+    """Check an installed dataset's metadata and content, and replay every step in fresh envs.
 
     Raises:
         ValueError: something differs from the catalogue. The message says what.

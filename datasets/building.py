@@ -45,9 +45,7 @@ class Comparison(NamedTuple):
 
 
 def compared(entry: Entry) -> Comparison:
-    """Compare the hash that an installed dataset had
-    when it was built with that of the catalogue.
-    """
+    """Compare an installed dataset's hash when it was built with that of the catalogue."""
     notes, fingerprint = storage.made_by(storage.folder(entry) / "data"), entry.fingerprint
     here, sha256 = notes["arithmetic"], notes["sha256"]
     if (

@@ -238,9 +238,7 @@ def _while_there_is_room(
 
 
 def _refuse_full(entry: Entry, where: Path) -> None:
-    """Check the free space before anything is written,
-    because HDF5 ends the process on a full disk.
-    """
+    """Check the free space before writing, because HDF5 ends the process on a full disk."""
     needed = 1.2e6 * entry.fingerprint.megabytes if entry.fingerprint else 0.0
     free = shutil.disk_usage(where).free
     needed += _ROOM_TO_CLOSE
@@ -443,7 +441,8 @@ def _declared_bytes(array: h5py.Dataset, path: str) -> int:
 
 
 def _refuse_bomb(array: h5py.Dataset, path: str) -> None:
-    """Refuse an array with a chunk that inflates to more than the chunk's size:
+    """Refuse an array with a chunk that inflates to more than the chunk's size.
+
     HDF5 itself inflates all of it.
 
     Raises:
@@ -495,8 +494,9 @@ def opened(data: Path) -> MinariStorage:
 
 
 def content_sha256(storage: MinariStorage) -> str:
-    """Return the SHA-256 of the content: name, type,
-    shape and bytes of every array, whatever its compression.
+    """Return the SHA-256 of the content, whatever its compression.
+
+    It covers the name, type, shape and bytes of every array.
 
     Raises:
         ValueError: the file cannot be read, or holds something that no recipe writes.

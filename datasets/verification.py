@@ -1,6 +1,4 @@
-"""Check that an installed dataset has the content of its recipe,
-and that its actions give its steps again.
-"""
+"""Check that an installed dataset holds its recipe's content, and that its actions replay it."""
 
 from __future__ import annotations
 
@@ -54,8 +52,9 @@ def known_arithmetic(entry: Entry, content_hash: str) -> str | None:
 
 
 def where_known(entry: Entry, content_hash: str, data: Path, show: Show) -> tuple[str, str]:
-    """Return the arithmetic of a content, and what confirms it:
-    the catalogue, or else building the recipe here.
+    """Return the arithmetic of a content, and what confirms it.
+
+    What confirms it is the catalogue, or else building the recipe here.
 
     Raises:
         ValueError: neither confirms it.

@@ -34,9 +34,7 @@ _EQUAL = 1.01
 
 
 def anchor(task: str) -> Callable[[float], float]:
-    """Return the function from a score on a task
-    to the standard error that comes from its measured scale.
-    """
+    """Return the function from a task's score to the standard error of its measured scale."""
     return cards()[task].scale().standard_error
 
 
@@ -75,13 +73,15 @@ class Standing:
     name_of: str | None = None
     """Title of an earlier entry of the same name, of which this is no confirmed version."""
     shared: Mapping[str, int] = field(default_factory=dict)
-    """Number of episodes with the same actions as another entry,
-    by its title; only where it is a tenth or more.
+    """Number of episodes with the same actions as another entry, by the entry's title.
+
+    It holds only entries that share a tenth or more.
     """
 
     copied: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """Tasks on which most episodes equal those of an earlier entry by others:
-    its title and their number.
+    """Title of an earlier entry by others, and the number of episodes shared, by task.
+
+    It holds only tasks on which most episodes are equal.
     """
 
     @cached_property
@@ -240,8 +240,7 @@ class Board:
     unranked_entries: tuple[Standing, ...]
     """Entries that are not ranked."""
     unequal: Mapping[str, tuple[float, float]]
-    """Fewest and most training steps that ranked entries claim,
-    by task; only tasks where they differ.
+    """Fewest and most training steps that ranked entries claim, by task, where they differ.
 
     No entry is marked for its ratio to another one, because nobody can check what the other one
     claims.
@@ -354,9 +353,7 @@ def _successor(standing: Standing, newest: Mapping[str, Standing]) -> str | None
 
 
 def boards(entries: Sequence[Standing]) -> list[Board]:
-    """Return the boards that rank at least one entry;
-    the widest suites and longest budgets come first.
-    """
+    """Return the boards that rank an entry, widest suites and longest budgets first."""
     boards_found = []
     for suite, ids in suites().items():
         if suite == GENERALISATION:  # the judge replays no episodes on training contexts
@@ -469,8 +466,9 @@ def carrying(scores: Mapping[str, Sequence[float]]) -> Estimate:
 
 
 def _unequal(entries: Sequence[Standing], tasks: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Return the fewest and the most training steps by task,
-    for tasks where entries that train differ in them.
+    """Return the fewest and the most training steps by task, where they differ.
+
+    Only entries that train count.
     """
     unequal_steps = {}
     for task in tasks:

@@ -1,5 +1,6 @@
-"""Read one archive in a process of its own, which may crash,
-hang or run out of memory without harm to others.
+"""Read one archive in a process of its own.
+
+It may crash, hang or run out of memory without harm to others.
 
 ``python -m rlbench_suite.leaderboard.child verify|read ARCHIVE`` writes JSON objects to stdout, one
 a line. The key ``doing`` reports progress. The last line has the result as ``found``, or the reason
@@ -63,8 +64,9 @@ def _limit() -> None:
 
 
 def _leave(pipe: TextIO) -> None:
-    """End the process without destructors,
-    because a damaged file may have corrupted a library's memory.
+    """End the process without destructors.
+
+    A damaged file may have corrupted a library's memory.
     """
     pipe.flush()
     os._exit(0)

@@ -33,9 +33,7 @@ def digest(rows: np.ndarray) -> str:
 
 
 def by_episode(columns: Sequence[np.ndarray], lengths: np.ndarray) -> Fingerprints:
-    """Return the fingerprints of episodes,
-    given their actions one after another and their lengths.
-    """
+    """Return the fingerprints of episodes from their concatenated actions and their lengths."""
     ends = np.cumsum(lengths, dtype=np.int64)
     rows = np.stack(columns, axis=-1)
     return "".join(

@@ -15,8 +15,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+\.zip")
 
 
 def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path], dict[str, str]]:
-    """Return the archives in the order of the log,
-    then those missing in it by name, and all else called ``.zip``.
+    """Return the archives of a folder, and why other files called ``.zip`` are none.
+
+    Archives of the log come first, in its order; then the others, by name.
 
     Nothing is opened, so no pipe can block and no link can lead elsewhere.
 

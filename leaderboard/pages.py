@@ -1,5 +1,6 @@
-"""Static pages of verified entries: one file each,
-without scripts and without requests to the network.
+"""Write static pages of verified entries.
+
+Each page is one file without scripts and without requests to the network.
 
 The pages are Jinja2 templates in ``templates/``. Jinja2 escapes all text of an archive. The schema
 has checked that every link is an http or https address.
@@ -35,9 +36,7 @@ _COLOURED = chart.COLOURS - 1
 def index_page(
     boards: Sequence[Board], entries: Sequence[Standing], refused: Mapping[str, Sequence[str]]
 ) -> str:
-    """Return the first page: the widest ranking, all rankings,
-    all entries, and the refused archives.
-    """
+    """Return the first page: the widest ranking, all rankings and entries, and refusals."""
     main = max(boards, key=lambda board: (len(board.ranking) > 1, len(board.tasks)), default=None)
     cells = [cell for entry in entries for cell in entry.verdict.cells]
     return _page(
@@ -138,9 +137,7 @@ class Axis:
 
     @classmethod
     def of(cls, board: Board) -> Axis:
-        """Return a scale that holds 0, 1 and, within its limits,
-        every IQM of the board with its interval.
-        """
+        """Return a scale that holds 0, 1 and every interval of the board, within its limits."""
         values = [
             v
             for p in board.ranking
@@ -165,8 +162,9 @@ class TaskRow(NamedTuple):
     mean_return: float
     score: Estimate
     beats_zero: str
-    """``yes`` if the entry's interval lies above that of the scale's zero,
-    ``no`` if below it, else ``unclear``.
+    """``yes`` if the entry's interval lies above the scale's zero, ``no`` if below.
+
+    It is ``unclear`` if the interval holds the zero.
     """
     constrained: Estimate
     mean_cost: float

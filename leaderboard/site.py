@@ -48,8 +48,9 @@ def build(
     fresh: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Site:
-    """Verify all archives and write ``index.html``,
-    ``boards/``, ``entries/``, ``archives/`` and ``results.json``.
+    """Verify all archives and write the site.
+
+    It consists of ``index.html``, ``boards/``, ``entries/``, ``archives/`` and ``results.json``.
 
     Verdicts are cached by archive, version of the suite and class of machine, so that the next
     build replays only what is new. All files are written to a hidden folder and moved in at the
@@ -85,9 +86,7 @@ def build(
 def _verdicts(
     submissions: Path, arrivals: Sequence[Arrival], fresh: bool, progress: Callable[[str], None]
 ) -> tuple[list[Verdict], dict[str, tuple[str, ...]]]:
-    """Return the verdicts on accepted archives,
-    and the reasons for refusing others by file name.
-    """
+    """Return the verdicts on accepted archives, and why others are refused, by file name."""
     verdicts: dict[str, Verdict] = {}
     archives, not_archives = list_archives(submissions, arrivals)
     refused: dict[str, tuple[str, ...]] = {name: (reason,) for name, reason in not_archives.items()}
@@ -152,9 +151,7 @@ def _write(submissions: Path, site: Path, earlier: set[str], built: Site) -> Non
 
 
 def _earlier_files(site: Path) -> set[str]:
-    """Return the files that an earlier build lists,
-    if their names are of the kind that a build writes.
-    """
+    """Return the files of an earlier build that have names of the kind that a build writes."""
     if not site.exists() or (
         site.is_dir() and all(path.name.startswith(".") for path in site.iterdir())
     ):
@@ -259,8 +256,9 @@ def _judge(path: Path, fresh: bool, progress: Callable[[str], None]) -> Verdict:
 
 
 def _kept_at(path: Path) -> Path | None:
-    """Return the path of an archive's cached verdict,
-    named by everything it depends on; None in an edited checkout.
+    """Return the path of an archive's cached verdict; None in an edited checkout.
+
+    The path names everything on which the verdict depends.
     """
     machine = Machine.this()
     if (machine.git_revision or "").endswith("-dirty"):

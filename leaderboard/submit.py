@@ -99,8 +99,9 @@ def _refuse_twice(
     entry, arrivals = submission.entry, read_log(folder)
     confirmed_before = {arrival.sha256 for arrival in arrivals if arrival.confirmed}
     holders: list[Entry] = []
-    """Versions of the name by its owners: the first to arrive,
-    and later ones that the maintainer has confirmed.
+    """Versions of the name by its owners.
+
+    They are the first to arrive, and later ones that the maintainer has confirmed.
     """
     for path in list_archives(folder, arrivals)[0]:
         progress(f"comparing with {path.name}")

@@ -1,6 +1,4 @@
-"""Judge an archive: replay its actions in fresh environments
-and compare every claim with the result.
-"""
+"""Judge an archive: replay its actions in fresh environments and compare every claim."""
 
 from __future__ import annotations
 
@@ -50,9 +48,7 @@ from .schema import (
 )
 
 MAX_PROBLEMS = 100
-"""Largest number of faults in a verdict,
-so that an archive with millions of faults does not fill the disk.
-"""
+"""Largest number of faults in a verdict, so that millions of faults do not fill the disk."""
 _ALIKE = 3
 """Number of faults of one kind in one cell that are described. The others are counted."""
 _ROUNDING = 1e-9
@@ -88,8 +84,9 @@ class Verdict(Strict):
     cells: tuple[VerifiedCell, ...]
     """Results for every task that could be replayed, even if claims differ."""
     exact: bool
-    """True if returns were compared to the bit (same class of machine),
-    not within the cards' tolerances.
+    """True if returns were compared bit for bit, on a machine of the same class.
+
+    Otherwise they were compared within the cards' tolerances.
     """
     judge: Origin
     judged: AwareDatetime

@@ -110,8 +110,9 @@ def list_tasks(
 
 
 def _facts(card: "TaskCard") -> dict[str, Any]:
-    """Return a card as plain data, with its measured scores
-    by difficulty (``default`` if there is only one).
+    """Return a card as plain data, with its measured scores by difficulty.
+
+    A task with only one difficulty has scores of ``default``.
     """
     plain = (
         "id family summary source horizon tags agents objectives weights difficulties contexts "
@@ -142,8 +143,7 @@ def _facts(card: "TaskCard") -> dict[str, Any]:
 
 @app.command()
 def show(task_id: TaskId, as_json: AsJson = False) -> None:
-    """Show a task: its card, key figures,
-    observation and action components, measures and reference scores.
+    """Show a task: its card, key figures, signals, measures and reference scores.
 
     Key figures are ranges and accuracies in physical units, such as the range of a drive's set
     points.
@@ -251,8 +251,9 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
 
 
 def _as_json(row: "Row | Signal | KeyFigure") -> dict[str, Any]:
-    """Return a row, signal or key figure as plain data,
-    with None for the infinities that JSON lacks.
+    """Return a row, signal or key figure as plain data.
+
+    Infinities become None, because JSON lacks them.
     """
     return {
         name: None if value in (math.inf, -math.inf) else value
@@ -442,8 +443,9 @@ def play(
 
 
 def _numbers(reward: Any) -> str:
-    """Return a reward or a return with six digits,
-    without the noise of float32; several numbers in brackets.
+    """Return a reward or a return with six digits, without the noise of float32.
+
+    Several numbers stand in brackets.
     """
     if getattr(reward, "shape", ()) == ():
         return f"{float(reward):g}"

@@ -1,5 +1,4 @@
-"""Evaluation protocol: the seeds for training and evaluation,
-the number of episodes, and how a cell runs.
+"""Define the evaluation protocol: seeds, numbers of episodes, and how a cell runs.
 
 A cell is (agent, task, seed). The agent trains on the task's train split with the cell's seed. If
 the card names another task to train on (another simulator of the same problem), it trains there. It
@@ -134,8 +133,9 @@ def _first_seed(task_id: str) -> int:
 
 
 def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
-    """Return the task to train on for an evaluation on ``task``:
-    itself, or what its card names, in the same context.
+    """Return the task to train on for an evaluation on ``task``.
+
+    It is the task itself, or the one that its card names, in the same context.
 
     Raises:
         ValueError: there is no such task, or its observation or action space differs.
@@ -254,8 +254,9 @@ def finite_results(record: Record, task: Task[Any, Any], floor: float) -> Finite
 def _choose_on_host(
     task: Task[Any, Any], policy: HostPolicy, seeds: range, split: str
 ) -> np.ndarray:
-    """Return the actions ``(n, horizon, *action shape)``
-    of the first episode of each seed; zeros after its end.
+    """Return the actions of the first episode of each seed, ``(n, horizon, *action shape)``.
+
+    They are zero after the episode's end.
     """
     env = TaskVectorEnv(
         task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name

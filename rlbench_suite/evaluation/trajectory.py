@@ -1,6 +1,4 @@
-"""Episodes step by step: what a policy saw and did,
-as entries of the spaces and as physical quantities.
-"""
+"""Record episodes step by step: observations and actions as entries and as physical quantities."""
 
 from __future__ import annotations
 

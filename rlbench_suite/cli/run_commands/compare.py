@@ -1,6 +1,4 @@
-"""``rlsuite-eval compare`` and ``rlsuite-eval power``:
-verdicts on finished runs, and the seeds that they need.
-"""
+"""Give verdicts on finished runs (``compare``), and the seeds that they need (``power``)."""
 
 import dataclasses
 import json
@@ -140,8 +138,7 @@ def power(
     ] = 2,
     json_file: Json = None,
 ) -> None:
-    """Tell how many seeds show a difference between two agents,
-    from the spreads that a run measured.
+    """Tell how many seeds show a difference between two agents, from the spreads of a run.
 
     The numbers are seeds of each agent with which `compare` sees the difference with 80 % power,
     for agents of equal spread. They include Holm's correction: on the mean over tasks for the pairs
@@ -268,8 +265,9 @@ def _mean_score(scores: list[float], failures: int) -> str:
 
 
 def _score(task: "TaskDifference", agent: str, value: float) -> str:
-    """Return the score of an agent on a task
-    with its marks. An agent with failed cells has none.
+    """Return the score of an agent on a task with its marks.
+
+    An agent with failed cells has none.
     """
     if agent in task.failed:
         return "failed"

@@ -44,8 +44,9 @@ class Selection(NamedTuple):
 
 
 def select_tasks(suite: str, seeds: int | None, budget: str | None) -> Selection:
-    """Return the tasks, seeds and budget of a list of suites
-    or a suite file. Arguments win over the file's.
+    """Return the tasks, seeds and budget of a list of suites or a suite file.
+
+    Arguments win over the file's.
 
     Raises:
         OSError: the suite file cannot be read.
@@ -112,8 +113,9 @@ def execute_locally(
     resume: bool,
     checkpoint: "Checkpoint | None" = None,
 ) -> None:
-    """Run the missing cells in ``workers`` processes of this machine,
-    or in this process if 0. See :func:`execute`.
+    """Run the missing cells in ``workers`` processes of this machine, or in this one if 0.
+
+    See :func:`execute`.
     """
     from rlbench_suite.evaluation.runs import runner
 
@@ -186,8 +188,9 @@ def execute(
 def print_and_write_report(
     run: "OpenRun", console: Console, place: str, interval: Literal["studentised", "percentile"]
 ) -> None:
-    """Merge the tables of the finished cells,
-    write the report and print it. A run without cells has none.
+    """Merge the tables of the finished cells, write the report and print it.
+
+    A run without cells has no report.
     """
     from rlbench_suite.evaluation.report.html_report import write_html
     from rlbench_suite.evaluation.report.report import Report
@@ -202,8 +205,9 @@ def print_and_write_report(
 
 
 def _announce(text: str, workers: int, console: Console) -> None:
-    """Print what is about to run in how many processes,
-    and the settings of the environment that change its numbers.
+    """Print what is about to run, in how many processes, and settings that change numbers.
+
+    The settings are those of the environment variables.
     """
     from rlbench_suite.evaluation.runs.machine import Machine, on_settings
 

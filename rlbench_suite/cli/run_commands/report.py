@@ -20,8 +20,9 @@ def report(
         ),
     ] = "studentised",
 ) -> None:
-    """Print the report of the finished cells of a run,
-    and write `report.html` again. Nothing is trained or played.
+    """Print the report of the finished cells of a run, and write `report.html` again.
+
+    Nothing is trained or played.
 
     **Example**: `rlsuite-eval report runs/ppo-smoke-smoke --interval percentile`
     """

@@ -1,5 +1,6 @@
-"""Measure steps per second with random actions,
-resets included: a single env, a batch, and a fused program.
+"""Measure steps per second of a single env, a batch and a fused program.
+
+Actions are random, and resets are included.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ def batched(card: TaskCard, envs: int, seconds: float) -> float:
 
 
 def fused(card: TaskCard, envs: int, seconds: float) -> float:
-    """Measure steps per second of one compiled program that acts at random,
-    steps, and resets finished episodes.
+    """Measure steps per second of one compiled program that acts at random.
+
+    It steps, and it resets finished episodes.
     """
     task = card.build()
     limit = jnp.int32(card.horizon)

@@ -22,9 +22,7 @@ from rlbench_suite.core.task_card import SCORES_FILE, TaskCard
 from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
 
 SOLVED_BY_NOOP = 0.9
-"""Part of the way from random play to the reference
-at which doing nothing is about as good as the reference.
-"""
+"""Share of the way from random play to the reference from which doing nothing is about as good."""
 NEARLY_ALL = 0.95
 """Part of the reference's return at which any player is."""
 
@@ -94,8 +92,9 @@ def measure(
 
 
 def too_uncertain(scores: Mapping[str, Score], largest_error: float) -> list[str]:
-    """Return the players at the ends of the scale whose means are
-    not known to this error, in units of the score.
+    """Return the players at the scale's ends whose means are less certain than this error.
+
+    The error is in units of the score.
 
     Where random play and doing nothing earn about the same, both may be the zero.
     """
@@ -150,8 +149,9 @@ class _Sample:
 
 
 def remark(scores: Mapping[str, Score]) -> str:
-    """Return two sentences if a player without skill is about
-    as good as the reference, so that scores mean little.
+    """Return two sentences if a player without skill is about as good as the reference.
+
+    Scores mean little then.
 
     It is if their intervals meet, or if it lacks little of the reference's return, or, doing
     nothing, of the way from random play to the reference.
@@ -182,8 +182,9 @@ def remark(scores: Mapping[str, Score]) -> str:
 def write_scores(
     card: TaskCard, tier: str | None, scores: Mapping[str, Score], file: str = SCORES_FILE
 ) -> None:
-    """Write the scores at one difficulty to a file of the family,
-    and keep everything else in it, other players too.
+    """Write the scores at one difficulty to a file of the family, and keep everything else in it.
+
+    Other players' scores are kept too.
 
     Raises:
         OSError: the package cannot be written.

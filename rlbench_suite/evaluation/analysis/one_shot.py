@@ -49,8 +49,7 @@ def skill(score: float, chance: float) -> float:
 
 
 def measure_one_shot(puzzle: Puzzle[Any], count: int) -> dict[str, Score]:
-    """Return scores on ``count`` test instances with 95 % intervals,
-    and the mean difficulty of the instances.
+    """Return scores on ``count`` test instances with 95 % intervals, and their mean difficulty.
 
     Raises:
         ValueError: fewer than two instances.

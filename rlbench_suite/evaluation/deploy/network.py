@@ -1,5 +1,6 @@
-"""Acting policies as short lists of layers, whatever agent trained them:
-the form in which they leave the simulator.
+"""Acting policies as short lists of layers, whatever agent trained them.
+
+Policies leave the simulator in this form.
 
 A learned policy gives its parameters as plain data
 (:class:`rlbench_suite.core.policy.ActingParameters`), and :func:`build_network` makes a
@@ -52,8 +53,9 @@ class Relu(NamedTuple):
 
 
 class GRU(NamedTuple):
-    """Gated recurrent unit of ``U`` units,
-    whose weights hold three gates side by side: reset, keep, candidate.
+    """Gated recurrent unit of ``U`` units.
+
+    Its weights hold three gates side by side: reset, keep, candidate.
 
     Its output is its input with the new memory behind it.
     """
@@ -80,8 +82,9 @@ class GRU(NamedTuple):
 
 
 class LSTM(NamedTuple):
-    """Long short-term memory of ``U`` cells, whose weights hold input gate,
-    forget gate, candidate and output gate.
+    """Long short-term memory of ``U`` cells.
+
+    Its weights hold input gate, forget gate, candidate and output gate.
 
     Its memory holds cells, then outputs; it appends the outputs.
     """
@@ -110,8 +113,9 @@ class LSTM(NamedTuple):
 
 
 class MinGRU(NamedTuple):
-    """Linear recurrence of ``U`` units,
-    whose weights hold a gate and a candidate that see the input alone.
+    """Linear recurrence of ``U`` units.
+
+    Its weights hold a gate and a candidate, which see the input alone.
     """
 
     inputs: Affine
@@ -259,8 +263,9 @@ class Network:
         return replace(self, layers=tuple(layers))
 
     def quantised(self) -> Network:
-        """Return the network with the weights that eight bits hold:
-        whole numbers of a step that each output has.
+        """Return the network with the weights that eight bits hold.
+
+        They are whole numbers of a step that each output has.
         """
         return replace(self, layers=tuple(_quantised(layer) for layer in self.layers))
 
@@ -306,8 +311,9 @@ def _memory(parameters: ActingParameters) -> Memory:
 
 
 def _score_actions(parameters: ActingParameters) -> list[Layer]:
-    """Return the layers behind the last activation
-    of a network that scores actions by their features.
+    """Return the last layers of a network that scores actions by their features.
+
+    They follow its last activation.
     """
     features = np.asarray(parameters.action_features, np.float64).T
     last = parameters.layers[-1]
@@ -335,8 +341,9 @@ def affine(layer: Any) -> Affine:
 
 
 def normalise(moments: Any, limit: float = 10.0) -> list[Layer]:
-    """Return the layers that normalise observations:
-    to zero mean and unit variance, clipped to ``limit``.
+    """Return the layers that normalise observations to zero mean and unit variance.
+
+    The result is clipped to ``limit``.
 
     Args:
         moments: object with ``mean`` and ``scale``, the variance that normalises each feature.

@@ -1,5 +1,6 @@
-"""A network as an ONNX file with the signature
-of ``onnx_policy.py``. onnx writes it; NumPy made its numbers.
+"""Write a network as an ONNX file with the signature of ``onnx_policy.py``.
+
+onnx writes the file; NumPy made its numbers.
 """
 
 from __future__ import annotations

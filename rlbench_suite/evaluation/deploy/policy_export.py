@@ -1,6 +1,4 @@
-"""Export the acting policy of a cell: as ONNX in the units of the spaces,
-or as a C header in physical units.
-"""
+"""Export a cell's acting policy as ONNX in the spaces' units, or as a C header in physical ones."""
 
 from __future__ import annotations
 
@@ -38,21 +36,21 @@ class Export:
     episodes: list[Trajectory]
     """Episodes of the policy."""
     difference: float
-    """Largest difference of an action between policy and network in these episodes, in parts of the
-    action's range; of discrete actions, the part that differs.
+    """Largest difference between an action of the policy and one of the network.
+
+    It is a share of the action's range; of discrete actions, the share that differs.
     """
     loss: float | None = None
-    """With weights of eight bits: by how much the mean return
-    of the cell's evaluation episodes falls.
+    """Fall of the mean return of the cell's evaluation episodes with weights of eight bits.
+
+    None with other weights.
     """
     mean_cost: float = 0.0
     """Mean constraint cost of the cell's evaluation episodes."""
 
     @property
     def broken_limit(self) -> str:
-        """Sentence that says that the policy breaks the task's constraint;
-        empty if it keeps it or there is none.
-        """
+        """Sentence that says that the policy breaks the task's constraint; else empty."""
         constraint = self.task.card.constraint
         if constraint is None or not self.task.card.violates(self.mean_cost):
             return ""

@@ -1,5 +1,6 @@
-"""Policies in ONNX, which other libraries export. onnxruntime plays them
-on the CPU with one thread.
+"""Play policies in ONNX, which other libraries export.
+
+onnxruntime plays them on the CPU with one thread.
 
 The names of inputs and outputs are the signature. A row is one agent of one environment::
 
@@ -216,9 +217,7 @@ class OnnxPolicy:
             )
 
     def _try_it(self) -> None:
-        """Play one step on zeros, so that a file that does
-        not fit is refused before anything runs.
-        """
+        """Play one step on zeros, which refuses a file that does not fit before anything runs."""
         self.act(self.rows.zeros(2), None)
         if (
             self._memory is not None

@@ -1,5 +1,6 @@
-"""Controllers as shared libraries: native code,
-which only ``rlsuite-eval judge FILE --trust`` loads.
+"""Play controllers in shared libraries: native code that ``rlsuite-eval judge FILE --trust`` loads.
+
+No other command loads it.
 
 A library exports these C functions. Headers of ``rlsuite-eval deploy --format c`` have them with
 ``RLSUITE_LIBRARY`` defined; a controller of your own may be written by hand::
@@ -48,8 +49,9 @@ _LARGEST = 2**24
 
 
 def open_controller(path: Path, *, trust: bool) -> Checkpoint:
-    """Return a shared library as a policy to evaluate,
-    and let this process and its workers load it.
+    """Return a shared library as a policy to evaluate.
+
+    This process and its workers may load it from then on.
 
     Raises:
         OSError: the file cannot be read.
@@ -71,9 +73,7 @@ class ControllerAgent:
     learns = False
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if a space
-        of the task has no place among the arguments of a controller.
-        """
+        """Raise :class:`CannotPlay` if a space of the task fits no argument of a controller."""
         FlatRows(task)
 
     def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:

@@ -106,9 +106,7 @@ class TaskDifference:
 
     @property
     def survives(self) -> bool:
-        """True if the sign of the difference survives the failures
-        that the pairs cannot exclude.
-        """
+        """True if unseen failures that the pairs allow cannot turn the difference's sign."""
         return survives(self.difference.point, self.unseen, self.seeds)
 
 
@@ -175,16 +173,15 @@ class Verdict:
 
     @property
     def runs(self) -> int:
-        """Number of pairs on which the share of unseen failures is judged:
-        the fewest of a task, on every task.
+        """Number of pairs on which the share of unseen failures is judged.
+
+        Every task counts as many pairs as the one with the fewest.
         """
         return self.seeds * len(self.tasks)
 
     @property
     def survives(self) -> bool:
-        """True if the sign of the difference survives the failures
-        that the pairs cannot exclude.
-        """
+        """True if unseen failures that the pairs allow cannot turn the difference's sign."""
         return survives(self.difference.point, self.unseen, self.runs)
 
 
@@ -201,8 +198,9 @@ def survives(difference: float, unseen: float, runs: int) -> bool:
 
 
 def verdicts(runs: Sequence[Run]) -> list[Verdict]:
-    """Compare every two agents of the runs that share a task,
-    seed and evaluation episodes; see :func:`apart`.
+    """Compare every two agents that share a task, seed and evaluation episodes.
+
+    See :func:`apart`.
 
     Raises:
         ValueError: there are fewer than two agents, no two of them have a pair of cells, or the
@@ -273,8 +271,9 @@ def _compare(
     errors: Mapping[str, Callable[[float], float]],
     comparisons: int,
 ) -> Verdict:
-    """Compare two agents, one of several pairs of agents;
-    correction, verdict and words are still open.
+    """Compare two agents, one of several pairs of agents.
+
+    Correction, verdict and words are left open.
     """
     cells = {
         task: paired_cells
@@ -374,8 +373,7 @@ def _seen_ends(scores: np.ndarray) -> Bounds:
 
 
 def _span(scores: np.ndarray, first_ends: Bounds, second_ends: Bounds) -> tuple[float, float]:
-    """Return the lowest and highest difference of a pair
-    of which one agent's run is of a kind that was not seen.
+    """Return the lowest and highest difference of a pair in which one run is of an unseen kind.
 
     The other agent's run scores its mean. The unseen one scores as low or as high as a run can.
 
@@ -390,8 +388,9 @@ def _span(scores: np.ndarray, first_ends: Bounds, second_ends: Bounds) -> tuple[
 
 
 def _scale_error(difference: float, error: Callable[[float], float] | None) -> float:
-    """Return the standard error of a difference on one scale:
-    both ends stretch it, and neither shifts it.
+    """Return the standard error of a difference on one scale.
+
+    Both ends of the scale stretch the difference, and neither shifts it.
     """
     if error is None:
         return 0.0

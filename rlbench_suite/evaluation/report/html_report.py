@@ -129,17 +129,13 @@ def _aggregate_charts(report: Report, colour: dict[str, int]) -> Iterable[Markup
 
 
 def _compared(report: Report) -> list[str]:
-    """Return the agents that are compared with each other:
-    all of them, or none if there is only one.
-    """
+    """Return the agents that are compared with each other: all, or none if there is only one."""
     agents = list(report.comparison.agents) if report.comparison else []
     return agents if len(agents) > 1 else []
 
 
 def _improvement(report: Report) -> dict[str, list[Estimate | None]]:
-    """Return, for each agent, the probability that it scores above 0,
-    and that it beats each compared agent.
-    """
+    """Return each agent's probabilities to score above 0 and to beat each compared agent."""
     table: dict[str, list[Estimate | None]] = {}
     for x, above in report.above_zero.items():
         improvements = (

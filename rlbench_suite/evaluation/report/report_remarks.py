@@ -104,8 +104,9 @@ def _violations(report: Report) -> Iterable[str]:
 
 
 def on_privileged(tasks: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    """Yield which agents know more than others; ``tasks`` names,
-    by agent, those whose state or params it reads.
+    """Yield which agents know more than others.
+
+    ``tasks`` names, by agent, the tasks whose state or params it reads.
     """
     privileged_tasks = {agent: several(names) for agent, names in tasks.items() if names}
     if privileged_tasks:
@@ -128,8 +129,9 @@ LEAST_SEEDS = 5
 
 
 def on_few_seeds(seeds: Collection[int]) -> Iterable[str]:
-    """Warn of scores with too few seeds for an interval;
-    ``seeds`` are the numbers of all scores.
+    """Warn of scores with too few seeds for an interval.
+
+    ``seeds`` are the numbers of seeds of all scores.
     """
     if 1 in seeds:
         yield (

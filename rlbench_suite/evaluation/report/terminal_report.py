@@ -218,8 +218,9 @@ def _with_interval(estimate: Estimate) -> str:
 
 
 def training_text(report: Report, agent: str) -> tuple[str, str]:
-    """Return the training steps and seconds of a seed,
-    means over the aggregated tasks, as on leaderboards.
+    """Return a seed's training steps and seconds, means over the aggregated tasks.
+
+    Leaderboards show the same.
     """
     tasks = report.comparison.tasks if report.comparison else ()
     rows = [

@@ -122,8 +122,9 @@ def _on_pair(
 
 
 def _hopeless(least_p_values: Sequence[float], other_p_values: Sequence[float]) -> bool:
-    """Return whether Holm's method leaves none
-    of the least possible p-values below the level, beside the others.
+    """Return whether Holm's method leaves no p-value of a pair below the level.
+
+    Its least possible p-values are judged beside the others.
     """
     if len([*least_p_values, *other_p_values]) * min(least_p_values) < LEVEL:
         return False
@@ -140,9 +141,7 @@ def _grouped(sentences_of_pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _on_gaps(missing: Sequence[Gap]) -> Iterator[str]:
-    """Yield where an agent has fewer seeds than its run,
-    a sentence for each agent, and what that means.
-    """
+    """Yield a sentence for each agent with fewer seeds than its run, and what that means."""
     by_agent: dict[tuple[str, str, int], list[Gap]] = {}
     for gap in missing:
         by_agent.setdefault((gap.run, gap.agent, gap.planned), []).append(gap)

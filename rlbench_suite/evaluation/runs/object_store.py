@@ -57,9 +57,7 @@ class RunFolder:
 
 
 def local_folder(run: str) -> Path | None:
-    """Return the folder of a run, given as path or ``file:`` URL;
-    None if the run is at another URL.
-    """
+    """Return the folder of a run, given as path or ``file:`` URL; None for other URLs."""
     url = urlsplit(run)
     if url.scheme == "file":
         return Path(url2pathname(url.path))
@@ -459,8 +457,9 @@ class _Lease:
 
 
 def _uptime() -> float:
-    """Return a time in seconds by a clock that nobody sets,
-    and that goes on while the machine sleeps where it can.
+    """Return a time in seconds by a clock that nobody sets.
+
+    Where it can, it goes on while the machine sleeps.
     """
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)

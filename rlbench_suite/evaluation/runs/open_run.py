@@ -147,8 +147,9 @@ class OpenRun(Run):
         return [cell for cell in self.requested_cells if not self.cell_path(cell).exists()]
 
     def record_failure(self, cell: Cell, error: str) -> None:
-        """Record that a cell failed, so that no number
-        of its agent leaves it out, until it has a result.
+        """Record that a cell failed, until it has a result.
+
+        No number of its agent then leaves the cell out.
         """
         path = self.cell_path(cell)
         with suppress(OSError):  # the failure is also printed
@@ -202,8 +203,9 @@ class OpenRun(Run):
         return result
 
     def adopt(self, cell: Cell, files: Mapping[str, bytes]) -> CellResult:
-        """Store the files of a cell that ran elsewhere,
-        unless the run has the cell, and return the stored result.
+        """Store the files of a cell that ran elsewhere, and return the stored result.
+
+        Nothing is stored if the run has the cell.
 
         Raises:
             CannotWrite: the system refused.

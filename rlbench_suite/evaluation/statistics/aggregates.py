@@ -76,8 +76,9 @@ CURVE_REPLICATES = 2_000
 
 @dataclass(frozen=True)
 class Curve:
-    """Interquartile mean at each checkpoint and the ends
-    of its pointwise interval; shapes ``(n_checkpoints,)``.
+    """Interquartile mean at each checkpoint with the ends of its pointwise interval.
+
+    The shapes are ``(n_checkpoints,)``.
     """
 
     iqm: Floats
@@ -87,9 +88,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of one agent: four aggregates, the performance profile,
-    and the number of seeds of each task.
-    """
+    """Summary of one agent: four aggregates, the performance profile, and seeds of each task."""
 
     iqm: Estimate
     mean: Estimate
@@ -173,8 +172,9 @@ def means(
     method: Method = "studentised",
     bounds: Bounds | None = SCALE,
 ) -> list[Estimate]:
-    """Return :func:`mean` of each, far faster than one by one:
-    equal numbers of seeds are computed together.
+    """Return :func:`mean` of each, far faster than one by one.
+
+    Equal numbers of seeds are computed together.
     """
     samples = [Sample.of(scores) for scores in several]
     estimates: dict[int, Estimate] = {}
@@ -196,8 +196,7 @@ def means(
 
 
 def worst_tenth(scores: np.ndarray) -> float:
-    """Return the mean of the lowest tenth of scores ``(n,)``,
-    of the lowest one if there are fewer than ten.
+    """Return the mean of the lowest tenth of scores ``(n,)``, at least of the lowest one.
 
     This is the conditional value at risk at 10 %: the mean of the quantile function over [0, .1]
     (Rockafellar & Uryasev 2000, doi:10.21314/JOR.2000.038). If the tenth is not a whole number, the
@@ -218,8 +217,9 @@ def iqm_difference(
     method: Method = "studentised",
     bounds: Bounds | None = SCALE,
 ) -> Estimate:
-    """Return the interquartile mean of x minus that of y,
-    whose scores are pairs: resamples draw both of a pair.
+    """Return the interquartile mean of x minus that of y, whose scores are pairs.
+
+    Resamples draw both of a pair.
 
     Args:
         x: task to scores of one agent, shape ``(n_seeds,)``.
@@ -365,8 +365,9 @@ def sample_efficiency(
 
 
 def frequency_averaged_score(intervals: ArrayLike, scores: ArrayLike) -> Floats:
-    """Return the Frequency-Averaged Score:
-    the area under the score by decision interval, over the interval's range.
+    """Return the Frequency-Averaged Score.
+
+    It is the area under the score by decision interval, over the interval's range.
 
     ``FAS = integral of R(a) da / (a_max - a_min)`` by the trapezoidal rule, R(a) being the score of
     a player that decides every a steps (Patel and Siegelmann, *Overcoming Slow Decision Frequencies
@@ -408,8 +409,9 @@ def frequency_averaged_score(intervals: ArrayLike, scores: ArrayLike) -> Floats:
 
 
 def with_error(estimate: Estimate, error: float) -> Estimate:
-    """Return an estimate whose interval has another,
-    independent standard error added in squares.
+    """Return an estimate whose interval has another standard error added in squares.
+
+    That error is independent.
     """
     if error == 0 or not math.isfinite(estimate.low):
         return estimate
@@ -421,8 +423,9 @@ def with_error(estimate: Estimate, error: float) -> Estimate:
 
 
 def error_of_mean(scores: Scores, anchors: Mapping[str, Callable[[float], float]]) -> float:
-    """Return the standard error of the mean over tasks
-    that comes from the measured ends of their scales.
+    """Return the standard error of the mean over tasks that comes from their scales' ends.
+
+    These ends are measured.
 
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
@@ -575,8 +578,9 @@ def _iqm(sample: Sample, counts: Floats) -> Floats:
 
 
 def _quartiles(sample: Sample, counts: Floats) -> tuple[Floats, Floats]:
-    """Return the scores between which the scale of the interquartile mean is taken,
-    each of shape ``(n_replicates,)``.
+    """Return the scores between which the scale of the interquartile mean is taken.
+
+    Each has shape ``(n_replicates,)``.
 
     They lie one score outside the cuts of the interquartile mean. Exactly at the cuts, a fifth of
     the resamples of five scores would have no spread at all.
@@ -605,8 +609,9 @@ def _quartiles(sample: Sample, counts: Floats) -> tuple[Floats, Floats]:
 def _error(
     sample: Sample, counts: Floats, low: Floats | float = -np.inf, high: Floats | float = np.inf
 ) -> Floats:
-    """Return the standard error of the mean over tasks of scores clipped to [low,
-    high], shape ``(1, n_replicates)``.
+    """Return the standard error of the mean over tasks of scores clipped to [low, high].
+
+    The shape is ``(1, n_replicates)``.
 
     Args:
         sample: the scores.
@@ -624,8 +629,9 @@ def _error(
 def _standard_error(
     strata: Sequence[Floats], slices: Sequence[slice], counts: Floats, *, by_replicate: bool = False
 ) -> Floats:
-    """Return the standard error of the mean over tasks of each task's mean,
-    shape ``(..., n_replicates)``.
+    """Return the standard error of the mean over tasks of each task's mean.
+
+    The shape is ``(..., n_replicates)``.
 
     Args:
         strata: values of each task, shape ``(..., n)``.
@@ -652,8 +658,9 @@ def _standard_error(
 
 
 def _task_means(sample: Sample, values: Floats, counts: Floats) -> Floats:
-    """Return the mean of each task's resampled values ``(..., n_scores)``,
-    shape ``(n_tasks, ..., n_replicates)``.
+    """Return the mean of each task's resampled values ``(..., n_scores)``.
+
+    The shape is ``(n_tasks, ..., n_replicates)``.
     """
     # einsum adds in a fixed order, unlike a threaded matrix product
     return np.stack(
@@ -669,8 +676,9 @@ def _mean(sample: Sample, counts: Floats) -> Floats:
 
 
 def _mean_of(pooled: Floats) -> Metric:
-    """Return the metric with the means of several agents,
-    whose scores ``(n_agents, n_scores)`` share resamples.
+    """Return the metric with the means of several agents that share resamples.
+
+    Their scores are ``(n_agents, n_scores)``.
     """
 
     def value(sample: Sample, counts: Floats) -> Floats:

@@ -23,8 +23,7 @@ def non_dominated(points: np.ndarray) -> np.ndarray:
 
 
 def hypervolume(points: np.ndarray, reference: np.ndarray) -> float:
-    """Return the exact volume of the region between the reference point
-    and the points that dominate it.
+    """Return the exact volume between the reference point and the points that dominate it.
 
     Slices along the last objective, one slab between neighbouring values (Knowles 2002; While et
     al. 2006, doi:10.1109/TEVC.2005.851275, "hypervolume by slicing objectives"). Points that are

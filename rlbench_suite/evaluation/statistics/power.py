@@ -74,8 +74,9 @@ class Need:
 def needs(
     scores: Mapping[str, Sequence[float]], differences: Sequence[float], *, agents: int = 2
 ) -> tuple[Need, dict[str, Need]]:
-    """Return the seeds needed to tell an agent from one of equal spread:
-    in the aggregate, and by task.
+    """Return the seeds needed to tell an agent from one of equal spread.
+
+    They are needed in the aggregate, and by task.
 
     The seeds of the two agents count as independent, so a difference has twice the variance of a
     score. Fewer seeds are needed where the agents' scores rise and fall together. In the aggregate
@@ -138,8 +139,9 @@ def seeds_needed(
     interval: bool = False,
     unseen: float = 0.0,
 ) -> int | None:
-    """Return the fewest pairs, at least :data:`LEAST_SEEDS`,
-    that show a difference with the power :data:`POWER`.
+    """Return the fewest pairs that show a difference with the power :data:`POWER`.
+
+    They are at least :data:`LEAST_SEEDS`.
 
     Args:
         differences: true mean difference of a pair, by task. Their mean is the difference to see.
@@ -225,8 +227,7 @@ def power_of(
 
 @lru_cache(maxsize=8)
 def _normal_numbers(tasks: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return standard normal numbers: two for each task
-    and experiment, and one for each experiment.
+    """Return standard normal numbers: two for each task and experiment, one for each experiment.
 
     Each row has the same evenly spaced quantiles in another order (a Latin hypercube), which leaves
     less to chance.

@@ -1,5 +1,6 @@
-"""Shares of runs: performance profiles,
-probabilities of improvement and of a level, with score intervals.
+"""Compute shares of runs with score intervals.
+
+They are performance profiles, and probabilities of improvement and of a level.
 
 They are fractions that are often 0 or 1, where every resample is the same, so a bootstrap knows
 nothing of their error.
@@ -23,8 +24,9 @@ TAUS: tuple[float, ...] = tuple(round(0.02 * i, 2) for i in range(76))
 
 @dataclass(frozen=True)
 class Profile:
-    """Fraction of scores above each threshold and the ends
-    of its pointwise interval; shapes ``(n_taus,)``.
+    """Fraction of scores above each threshold, with the ends of its pointwise interval.
+
+    The shapes are ``(n_taus,)``.
     """
 
     taus: Floats
@@ -129,8 +131,9 @@ def improvement_of(x: Sample, y: Sample, confidence: float) -> Estimate:
 
 
 def _share(shares: Sequence[float], runs: Sequence[int], confidence: float) -> Estimate:
-    """Return the mean over tasks of a share of runs;
-    without an interval if no task has two runs.
+    """Return the mean over tasks of a share of runs.
+
+    It has no interval if no task has two runs.
     """
     point = math.fsum(shares) / len(shares)
     if max(runs) < 2:

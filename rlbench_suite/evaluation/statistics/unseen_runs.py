@@ -43,34 +43,39 @@ Bounds = tuple[float, float]
 Kind = Literal["mean", "iqm", "median", "optimality_gap"]
 
 GAPS = {5: 0.75, 6: 0.7, 7: 0.65, 8: 0.6, 9: 0.55}
-"""Gap between two neighbouring scores of a task, as a fraction of their range, above which they are
-two kinds of runs; by the number of seeds. Fewer seeds count as five, and from ten seeds on it is a
-half.
+"""Gap between neighbouring scores of a task above which they are two kinds of runs.
+
+It is a fraction of their range, by the number of seeds. Fewer seeds count as five, and from ten
+seeds on it is a half.
 """
 
 TOGETHER = 1.5
-"""Variance of the mean over tasks, by whole seeds over that by independent runs,
-from which seeds rise and fall together.
+"""Ratio of variances from which seeds rise and fall together.
+
+It divides the variance of the mean over tasks by whole seeds by that of independent runs.
 """
 
 TAIL_WITHIN, TAIL_BEYOND = 2.0, 4.0
-"""Distance beyond the seen runs of an agent at which an unseen one may lie, in units of the
-distance from its median to its lowest or highest score: where the scores lie within :data:`SCALE`,
-and where they leave it, so that nothing bounds them. Chosen so that
-``benchmarks/coverage/false_verdicts.py`` counts at most .06 for lognormal scores against scores
-that are always equal, or spread by .3.
+"""Distance beyond the seen runs of an agent at which an unseen one may lie.
+
+Its unit is the distance from the median to the lowest or highest score. The first holds where the
+scores lie within :data:`SCALE`, the second where they leave it, so that nothing bounds them. Chosen
+so that ``benchmarks/coverage/false_verdicts.py`` counts at most .06 for lognormal scores against
+scores that are always equal, or spread by .3.
 """
 
 _MOST_WEIGHINGS, _LEAST_WEIGHINGS, _MOST_WEIGHTS = 1_000, 400, 500_000
-"""Random weighings of the runs; fewer if there are many runs,
-whose interval the bounds hardly change.
+"""Random weighings of the runs.
+
+There are fewer if there are many runs, whose interval the bounds hardly change.
 """
 _LEVEL = 0.05
 
 
 def unseen_share(runs: int) -> float:
-    """Return the largest share of runs of another kind
-    that runs of one kind do not exclude with 95 % confidence.
+    """Return the largest share of other runs that runs of one kind leave possible.
+
+    Runs of one kind exclude a larger share of another kind with 95 % confidence.
 
     Args:
         runs: number of independent runs, at least one.
@@ -101,18 +106,14 @@ def on_unseen(seeds: int, tasks: int = 0) -> str:
 
 
 def runs_to_exclude(share: float) -> int:
-    """Return the number of runs of one kind that exclude a share
-    of runs of another kind, in (0, 1].
-    """
+    """Return how many runs of one kind exclude a share of another kind, in (0, 1]."""
     if share == 1:  # also a share that rounds to it
         return 1
     return math.ceil(math.log(_LEVEL) / math.log1p(-share) - 1e-9)
 
 
 def of_two_kinds(scores: Floats) -> bool:
-    """Return whether the scores of a task's seeds,
-    shape ``(n_seeds,)``, are all equal, or have a wide gap.
-    """
+    """Return whether a task's scores, ``(n_seeds,)``, are all equal or have a wide gap."""
     if len(scores) < 2:
         return False
     ordered = np.sort(scores)
@@ -222,8 +223,9 @@ def _rounding(strata: Sequence[Floats]) -> float:
 def _stretch(
     strata: Sequence[Floats], variances: Sequence[float], confidence: float
 ) -> tuple[float, bool]:
-    """Return the factor by which an interval of independent runs is too narrow,
-    and whether seeds move together.
+    """Return the factor by which an interval of independent runs is too narrow.
+
+    The second value says whether seeds move together.
     """
     total_variance = float(np.nansum(variances))
     if total_variance <= _rounding(strata):
@@ -262,8 +264,9 @@ def _one_more_run(
 
 
 def _weighted(strata: Sequence[Floats], bound: float, kind: Kind, seed: int) -> Floats:
-    """Return the statistic of the runs and one at the bound under random weights,
-    shape ``(n_weighings,)``.
+    """Return the statistic of the runs and one at the bound under random weights.
+
+    The shape is ``(n_weighings,)``.
     """
     sizes = tuple(len(values) for values in strata)
     unseen, weights = _weights(sizes, seed)
@@ -289,8 +292,9 @@ def _weighted(strata: Sequence[Floats], bound: float, kind: Kind, seed: int) -> 
 
 @lru_cache(maxsize=4)
 def _weights(sizes: tuple[int, ...], seed: int) -> tuple[Floats, tuple[Floats, ...]]:
-    """Return the share of the unseen run,
-    and weights of the runs of each task that sum to one over all tasks.
+    """Return the share of the unseen run, and the weights of the runs of each task.
+
+    The weights sum to one over all tasks.
     """
     rng = np.random.default_rng((seed, 2, *sizes[:8]))
     number = _weighings(sum(sizes))
@@ -346,8 +350,9 @@ def _beta_quantile(probability: float, a: float, b: float) -> float:
 
 
 def _beta_cdf(x: float, a: float, b: float) -> float:
-    """Return the regularised incomplete beta function
-    by its continued fraction (Abramowitz and Stegun 26.5.8).
+    """Return the regularised incomplete beta function by its continued fraction.
+
+    It is that of Abramowitz and Stegun 26.5.8.
     """
     if x <= 0 or x >= 1:
         return float(x > 0)
@@ -385,8 +390,9 @@ def _beta_cdf(x: float, a: float, b: float) -> float:
 def stratified_share(
     shares: Floats, runs: Sequence[int], confidence: float
 ) -> tuple[Floats, Floats]:
-    """Return the ends of score intervals of the mean over tasks
-    of a share of runs, each of shape ``(n,)``.
+    """Return the ends of score intervals of the mean over tasks of a share of runs.
+
+    Each has shape ``(n,)``.
 
     One task has Clopper and Pearson's interval, several have Wilson's, stratified (Yan and Su,
     Statistics in Biopharmaceutical Research 2(3), 2010): each task's interval has the level at
