@@ -1,5 +1,6 @@
-"""Draw an episode of every task's reference player,
-in several processes, and keep the pictures in the user's cache.
+"""Draw an episode of every task's reference player, and keep the pictures in the user's cache.
+
+Several processes draw at once.
 
 The comment of a GIF is the transcript of its episode.
 
@@ -44,8 +45,9 @@ STEPS, FRAMES, MILLISECONDS = 400, 40, 5000
 TURNS, LONGEST = 3, 1500
 """The first turns in a transcript, besides the last, and the most characters of one text in it."""
 KEPT = 4
-"""Animations of one id that stay in the cache,
-so that a change of branch does not draw all of them again.
+"""Animations of one id that stay in the cache.
+
+A change of branch then does not draw all of them again.
 """
 SCORES = (SCORES_FILE, ONE_SHOT_FILE)
 PLAYING = Path(__file__).with_name("reference_episode.py")
@@ -90,9 +92,7 @@ def time_left(seconds: float, done: int, count: int) -> str:
 
 
 def _draw_all(task_ids: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Draw animations in as many processes as there are cores,
-    in the order in which they are finished.
-    """
+    """Draw animations in as many processes as there are cores, and yield them as they finish."""
     if not task_ids:
         return
     prepare_jax()  # compiled programs are kept in the user's cache, too
@@ -124,9 +124,7 @@ def _keep(path: Path, gif: bytes) -> None:
 
 
 def animation(task_id: str) -> bytes:
-    """Return an episode of the reference player on the test split,
-    as a GIF of at most ``FRAMES`` pictures.
-    """
+    """Return a test episode of the reference player as a GIF of at most ``FRAMES`` pictures."""
     card = registry.card(task_id)
     played = reference_episode(card, min(card.horizon, STEPS))
     params, states, *_ = played
@@ -146,9 +144,7 @@ def animation(task_id: str) -> bytes:
 
 
 def written(task: Any, played: Played) -> str:
-    """Return the transcript of an episode,
-    as a player who reads text meets it: its first turns and the last.
-    """
+    """Return the transcript of an episode as a text player meets it: first turns and last."""
     params, states, actions, why = played
 
     def cut(text: str) -> str:
@@ -231,9 +227,7 @@ def _sources(module: str) -> frozenset[Path]:
 
 @cache
 def _imported(file: Path, package: str) -> frozenset[str]:
-    """Find every name in the import statements of a file
-    of a package that may be a module of the suite.
-    """
+    """Find every name in a file's import statements that may be a module of the suite."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):

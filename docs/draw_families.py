@@ -1,5 +1,6 @@
-"""Draw docs/families/FAMILY.gif, the pictures of README.md:
-an episode of a task's reference player in each family.
+"""Draw docs/families/FAMILY.gif, the pictures of README.md.
+
+Each shows an episode of a reference player on a task of the family.
 
 python docs/draw_families.py
 """

@@ -1,5 +1,6 @@
-"""Draw docs/step_responses.png: every machine's reference player answers steps
-of current, torque, speed and position.
+"""Draw docs/step_responses.png: reference players of machines answer steps.
+
+The steps are of current, torque, speed and position.
 
 python docs/draw_step_responses.py
 
@@ -28,8 +29,9 @@ AT = 0.25
 
 
 def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Time (ms), set points and values, shape ``(steps, n)``,
-    of a step over a third of a range, or a goal's jump.
+    """Return time (ms), set points and values, ``(steps, n)``, of a step response.
+
+    The step is a third of a range, or a jump of the goal.
     """
     task: Any = card.build()
     steps, goal = STEPS[task.kind], task.goal

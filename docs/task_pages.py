@@ -1,5 +1,4 @@
-"""Make a page for every task from its card, spaces,
-measured scores, tests and changelog, and an episode played.
+"""Make a page for every task from its card, spaces, scores, tests, changelog and an episode.
 
 MkDocs runs this file as a hook (``hooks`` in mkdocs.yml), so that a page cannot disagree with the
 code.
@@ -32,7 +31,8 @@ log = logging.getLogger(f"mkdocs.plugins.{__name__}")
 
 
 def simulated() -> list[TaskCard]:
-    """Return the cards whose simulators are installed:
+    """Return the cards whose simulators are installed.
+
     PyBullet has no wheels for the newest Pythons.
     """
     return [card for card in cards().values() if card.installed]
@@ -289,8 +289,9 @@ def checks(card: TaskCard) -> list[str]:
 
 
 def history(card: TaskCard) -> list[str]:
-    """Tabulate what changed in each version of a task:
-    the entries under *Changed* in CHANGELOG.md that name it.
+    """Tabulate what changed in each version of a task.
+
+    The entries are those under *Changed* in CHANGELOG.md that name it.
     """
     name, _, latest = card.name.rpartition("-v")
     lines = ["| version | release | change |", "| --- | --- | --- |"]

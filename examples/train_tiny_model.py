@@ -1,5 +1,6 @@
-"""Train a tiny language model on Sudoku4 by TRL's GRPO,
-from chance to skill, in minutes and without a download.
+"""Train a tiny language model on Sudoku4 by TRL's GRPO, from chance to skill, in minutes.
+
+Nothing is downloaded.
 
     pip install 'rlbench-suite[trl]'
     python examples/train_tiny_model.py [--minutes 8] [--seed 0]
@@ -56,8 +57,9 @@ GROUP, PROMPTS, RATE = 8, 32, 2e-3
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
-    """Make a tokenizer of the grid: a token is a symbol
-    with the space or line break after it, or a tag.
+    """Make a tokenizer of the grid.
+
+    A token is a symbol with the space or line break after it, or a tag.
     """
     words = [
         "<pad>",
@@ -127,8 +129,9 @@ def warm_up(model: Any, tokenizer: Any, rows: Sequence[Row], seed: int, steps: i
 def likeness_reward(
     completions: list[str], answer: list[str], metadata: list[Any], **_: Any
 ) -> list[float]:
-    """Return the share of the empty cells that agree with the solution;
-    0 for an answer that is not well-formed.
+    """Return the share of the empty cells that agree with the solution.
+
+    It is 0 for an answer that is not well-formed.
     """
     rewards = []
     for completion, best, one in zip(completions, answer, metadata, strict=True):
@@ -173,8 +176,9 @@ class Progress(TrainerCallback):  # type: ignore[misc]
 
 
 def answers_score(rows: Sequence[Row], *, guessing: bool) -> Iterator[float]:
-    """Yield the score of random answers,
-    or else of the puzzle's rule of thumb (`Puzzle.heuristic`).
+    """Yield the score of random answers, or else of the puzzle's rule of thumb.
+
+    The latter is `Puzzle.heuristic`.
     """
     for number, row in enumerate(rows):
         puzzle, instance = instance_of(row)

@@ -1,5 +1,4 @@
-"""Train a language model on tasks of the suite with TRL's GRPO,
-in both of the forms that TRL offers.
+"""Train a language model on tasks of the suite with TRL's GRPO, in both of TRL's forms.
 
     pip install 'rlbench-suite[trl]'
     python examples/train_with_trl.py one-shot Sudoku4-v0 SAT-v0

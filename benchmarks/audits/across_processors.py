@@ -1,5 +1,4 @@
-"""Measure how much returns differ when the same actions are replayed
-with the arithmetic of other processors.
+"""Measure how much returns differ when actions are replayed with other processors' arithmetic.
 
 python benchmarks/audits/across_processors.py            # every id, one line each
 python benchmarks/audits/across_processors.py rlsuite/Vicsek-v0

@@ -1,5 +1,4 @@
-"""Measure the scores of cheap play: random actions,
-replies that are not actions, and masked actions.
+"""Measure the scores of cheap play: random actions, replies that are no actions, masked actions.
 
     python benchmarks/audits/cheap_play.py [--ids A-v0,B-v0] [--episodes 200]
 

@@ -32,8 +32,9 @@ RANDOM = "error"
 
 
 def measured(task: Task[Any, Any], starts: Any, actions: np.ndarray) -> dict[str, np.ndarray]:
-    """Return each measure, ``(episodes, steps)``,
-    for actions ``(episodes, steps, ...)`` in the task's precision.
+    """Return each measure, ``(episodes, steps)``, in the task's precision.
+
+    The actions are ``(episodes, steps, ...)``.
     """
 
     def run(params: Any, state: Any, sequence: jax.Array) -> dict[str, jax.Array]:

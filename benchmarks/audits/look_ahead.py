@@ -1,5 +1,4 @@
-"""Let a greedy player with one step of look-ahead play each task
-of choices, and print what it earns.
+"""Play tasks of choices by a greedy player with one step of look-ahead, and print what it earns.
 
     python benchmarks/audits/look_ahead.py [--ids A-v0,B-v0?difficulty=hard] [--families text,tools]
     [--seconds 60]
@@ -106,8 +105,9 @@ class LookAhead(eqx.Module):
 def play(
     task: Task[Any, Any], players: list[Policy], first: int, split: str
 ) -> list[EpisodeResults]:
-    """Return the episodes of each player on consecutive seeds;
-    the players differ in numbers only.
+    """Return the episodes of each player on consecutive seeds.
+
+    The players differ in numbers only.
     """
     keys = np.array([seed_key(first + i) for i in range(EPISODES)])
     with precision(task):

@@ -1,5 +1,4 @@
-"""Show which ways to write a right answer are accepted,
-by strict and by lenient readers, for all puzzles.
+"""Show which ways to write a right answer strict and lenient readers accept, for all puzzles.
 
     python benchmarks/audits/perturbations.py  # one line for each way, as Markdown
     python benchmarks/audits/perturbations.py --puzzles           # one line for each puzzle
@@ -23,8 +22,10 @@ from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle.puzzle import CLOSING, OPENING, Puzzle
 
 GRID, LINE, LETTERS, GRAMMAR = "grid", "line", "letters", "grammar"
-"""Forms of answers: rows of symbols, items on a line,
-letters without spaces, and what has a grammar of its own.
+"""Forms of answers.
+
+They are rows of symbols, items on a line, letters without spaces, and forms with a grammar of their
+own.
 """
 REFUSED = {
     "Upper case": {"RuleInduction"},  # variables are capitals, predicates are not
@@ -204,9 +205,7 @@ def form_of(puzzle: Puzzle[Any]) -> str:
 
 
 def expected(rewriting: Rewriting, puzzle: Puzzle[Any]) -> tuple[bool, bool]:
-    """Return whether strict and lenient readers accept a right answer
-    that is written in this way.
-    """
+    """Return whether strict and lenient readers accept a right answer written in this way."""
     return rewriting.strict, rewriting.lenient and puzzle.name not in REFUSED.get(
         rewriting.name, ()
     )
@@ -224,8 +223,9 @@ def replies(puzzle: Puzzle[Any], answer: str) -> dict[Rewriting, str]:
 
 
 def accepted(card: TaskCard, tier: str, seeds: int) -> dict[Rewriting, tuple[float, float]]:
-    """Return the fraction of right answers that strict
-    and lenient readers accept, for each way that applies.
+    """Return the fractions of right answers that strict and lenient readers accept.
+
+    There is one of each for every way of writing that applies.
     """
     puzzle = puzzle_of(card.id, tier)
     acceptances: dict[Rewriting, list[tuple[float, float]]] = {}
@@ -269,8 +269,10 @@ def main() -> None:
 
 
 def _mark(shares: tuple[float, float] | None) -> str:
-    """Return a sign for what is accepted: by both ``=``,
-    by lenient readers ``+``, by none ``-``, partly ``?``.
+    """Return a sign for who accepts an answer.
+
+    It is ``=`` for both readers, ``+`` for lenient ones, ``-`` for none, and ``?`` for a part of
+    the answers.
     """
     if shares is None:
         return " "

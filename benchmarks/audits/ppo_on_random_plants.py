@@ -1,5 +1,4 @@
-"""Train PPO on random plausible motors and quadcopters,
-and hold it against the reference player of each.
+"""Train PPO on random plausible motors and quadcopters, and compare it with the reference player.
 
     python benchmarks/audits/ppo_on_random_plants.py  # 10 motors and 10 quadcopters, a minute each
     python benchmarks/audits/ppo_on_random_plants.py PMSM Quadcopter --plants 5 --budget quick

@@ -1,5 +1,4 @@
-"""Check puzzle generators at scale: distinct instances,
-solved instances, and overlap between the splits.
+"""Check puzzle generators at scale: distinct instances, solved instances, and overlapping splits.
 
     python benchmarks/audits/puzzle_checks.py [--ids A-v0,B-v0] [--tiers easy,medium] [--count
     10000]
@@ -109,8 +108,9 @@ def check(
 
 
 def estimated(sample_size: int, distinct: int) -> float:
-    """Estimate the number N of equally likely instances
-    from the number of distinct ones among ``sample_size``.
+    """Estimate the number N of equally likely instances from the distinct ones of a sample.
+
+    The sample holds ``sample_size`` instances.
 
     N solves N (1 - exp(-sample_size / N)) = distinct, here by bisection.
     """

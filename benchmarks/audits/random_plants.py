@@ -51,8 +51,9 @@ def _ratings(rng: np.random.Generator) -> tuple[float, float, float, Sheet]:
 
 
 def _three_phase(rng: np.random.Generator) -> tuple[float, float, int, float, Sheet]:
-    """Draw base impedance (Ohm), base flux (V s), pole pairs,
-    the torque of both (N m) and the ratings.
+    """Sample base impedance (Ohm) and flux (V s), pole pairs, their torque and the ratings.
+
+    The torque (N m) is that of base impedance and base flux.
     """
     volts, amperes, speed, sheet = _ratings(rng)
     pairs, phase = int(rng.integers(1, 6)), volts / math.sqrt(3)
@@ -139,8 +140,9 @@ FIXED = *RATED, "pole_pairs", "inertia"
 
 
 def data_sheet(machine: str, seed: int) -> Sheet:
-    """Return the data sheet of a random machine;
-    constants that vary between machines of one type are ranges.
+    """Return the data sheet of a random machine.
+
+    Constants that vary between machines of one type are ranges.
     """
     sheet = DRAWS[machine](np.random.default_rng([seed, *machine.encode()]))
     return {
@@ -150,8 +152,9 @@ def data_sheet(machine: str, seed: int) -> Sheet:
 
 
 def judged(machine: str, seed: int, goal: str = "Speed") -> tuple[float, float] | str:
-    """Return the share of episodes that trip and the mean reward of a step,
-    or why the data sheet is refused.
+    """Return the share of episodes that trip and the mean reward of a step.
+
+    A data sheet that is refused gives the reason instead.
     """
     try:
         task = card(f"{machine}{goal}-v0", context=data_sheet(machine, seed)).build()

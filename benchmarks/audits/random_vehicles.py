@@ -1,5 +1,4 @@
-"""Fly random plausible quadcopters with the reference player
-that designs itself from their data sheets.
+"""Fly random plausible quadcopters by the reference player, which designs itself from data sheets.
 
     python benchmarks/audits/random_vehicles.py 200
 
@@ -67,7 +66,8 @@ def random_vehicle(rng: np.random.Generator) -> Context:
 
 
 def changed(task: Any, **attributes: Any) -> Any:
-    """Return another task with some attributes changed;
+    """Return another task with some attributes changed.
+
     ``copy.copy`` would return the one that all share.
     """
     changed_task = object.__new__(type(task))

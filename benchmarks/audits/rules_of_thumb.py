@@ -120,9 +120,7 @@ class Thumbs:
         self.axes = 0
 
     def _blocks(self, task: Task[Any, Any]) -> list[int]:
-        """Return first entries of the parts of an observation
-        that have one entry for each choice.
-        """
+        """Return the starts of the observation's parts that have one entry for each choice."""
         starts, place = [], 0
         components = task.observation_components()
         for component in components if isinstance(components, tuple) else ():

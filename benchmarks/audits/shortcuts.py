@@ -1,5 +1,6 @@
-"""Measure how far cheap classifiers get on puzzles with few answers,
-and store their scores beside those of the cards.
+"""Measure how far cheap classifiers get on puzzles with few answers, and store their scores.
+
+They are stored beside those of the cards.
 
     python benchmarks/audits/shortcuts.py [--ids A-v0,B-v0] [--tiers easy,medium] [--train 3000]
     [--test 1000] [--dry]
@@ -113,8 +114,9 @@ def row(card: TaskCard, tier: str, result: TierResult) -> str:
 
 
 def measure(puzzle: Puzzle[Any], train: int, test: int) -> TierResult | None:
-    """Return the score of the best cheap classifier;
-    None if the puzzle has too many answers at this tier.
+    """Return the score of the best cheap classifier.
+
+    It is None if the puzzle has too many answers at this tier.
     """
     probe = [puzzle.solve(puzzle.generate(seed, "train")) for seed in range(PROBE)]
     kinds = 1 < len(set(map(kind, probe))) <= KINDS
@@ -139,8 +141,9 @@ def measure(puzzle: Puzzle[Any], train: int, test: int) -> TierResult | None:
 
 
 def kind(answer: str) -> str:
-    """Return the word with which an answer begins;
-    empty if it begins with a number or a short name.
+    """Return the word with which an answer begins.
+
+    It is empty if the answer begins with a number or a short name.
     """
     word = answer.split(" ", 1)[0]
     return word if word.isalpha() and len(word) >= MIN_KIND_LETTERS else ""
@@ -214,8 +217,9 @@ class Reader:
 
 
 def graph(words: Sequence[str]) -> list[int]:
-    """Return sorted degrees, and how often each pair of degrees is joined,
-    of the graph with edges such as ``3-7``.
+    """Return a graph's sorted degrees, and how often each pair of degrees is joined.
+
+    The graph is written with edges such as ``3-7``.
     """
     edges = [(words[k - 1], words[k + 1]) for k in range(1, len(words) - 1) if words[k] == "-"]
     degree = Counter(vertex for edge in edges for vertex in edge)
@@ -234,15 +238,17 @@ def graph(words: Sequence[str]) -> list[int]:
 
 
 def _varies(word: str) -> bool:
-    """Return whether a word that every question has may differ in number:
-    any but the long words of the rules.
+    """Return whether a word that every question has may differ in number.
+
+    Any word may, except the long words of the rules.
     """
     return len(word) < 4
 
 
 def fitted(features: np.ndarray, classes: Sequence[str], test_features: np.ndarray) -> list[str]:
-    """Fit the classifiers, and return the predictions
-    of the one that is best on training instances it left out.
+    """Fit the classifiers, and return the predictions of the best one.
+
+    The best one is chosen on training instances that it left out.
     """
     varying = features.std(axis=0) > 0
     features, test_features, cut = (
@@ -278,8 +284,9 @@ def _regression() -> Any:
 
 
 def by_cells(puzzle: Any, learned: Examples, test_examples: Examples) -> list[str]:
-    """Score every empty cell of a TicTacToe position
-    by how many X and O its lines have, and answer with the best.
+    """Answer a TicTacToe position with the empty cell of the best score.
+
+    The score of a cell counts how many X and O its lines have.
     """
 
     def cells(instance: Any) -> tuple[list[str], list[list[float]]]:

@@ -369,8 +369,9 @@ class Arena:
         )
 
     def best(self, seconds: float, allowed: float, rng: np.random.Generator) -> Candidate:
-        """Search for some seconds, compilation apart;
-        return the best policy on training episodes.
+        """Search for some seconds, and return the best policy on training episodes.
+
+        Compilation does not count.
         """
         tried: list[Candidate] = []
         seeds = self._seeds()
@@ -429,8 +430,9 @@ class Line(NamedTuple):
 
     @property
     def lead(self) -> tuple[float, float]:
-        """Lead of the tuned policy over the reference on the same episodes:
-        mean, and half of the interval.
+        """Mean lead of the tuned policy over the reference on the same episodes.
+
+        The second number is half of the interval.
         """
         return interval(self.tuned.total - self.reference.total)
 
@@ -479,8 +481,9 @@ def interval(values: np.ndarray) -> tuple[float, float]:
 
 
 def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
-    """Tune cheap policies for some seconds,
-    and compare the best with the reference on test episodes.
+    """Tune cheap policies for some seconds, and compare the best with the reference.
+
+    Both play test episodes.
 
     Raises:
         ValueError: policies of a few numbers cannot play the task.

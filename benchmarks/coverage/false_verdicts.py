@@ -1,5 +1,6 @@
-"""Measure how often ``rlsuite-eval compare`` calls one
-of two agents better although their true means are equal.
+"""Measure how often ``rlsuite-eval compare`` calls one of two equal agents better.
+
+Their true means are equal.
 
     python benchmarks/coverage/false_verdicts.py
 

@@ -39,8 +39,9 @@ DISTRIBUTIONS: dict[str, Any] = {
     "lognormal": scipy.stats.lognorm(1),
 }
 APART = "normal, tasks 0 to 3 apart"
-"""Normal scores of tasks whose means are evenly spaced
-from 0 to 3 standard deviations, as tasks differ in practice.
+"""Normal scores of tasks with means spaced evenly from 0 to 3 standard deviations.
+
+Tasks differ about as much in practice.
 """
 
 

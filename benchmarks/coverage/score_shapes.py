@@ -1,5 +1,4 @@
-"""Measure how often the intervals of a report hold,
-for the shapes that scores of reinforcement learning have.
+"""Measure how often a report's intervals hold for the shapes that scores of agents have.
 
     python benchmarks/coverage/score_shapes.py
     python benchmarks/coverage/score_shapes.py --part means --draws 2000

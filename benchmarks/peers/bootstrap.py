@@ -22,9 +22,7 @@ AGGREGATE_REPLICATES, CURVE_REPLICATES = aggregates.REPLICATES, aggregates.CURVE
 PAIRS = list(combinations(range(AGENTS), 2))
 
 Row = tuple[str, Callable[[], object], Callable[[int], object], int, int]
-"""Name, our function, rliable's as a function of replicates,
-full number of replicates, number timed.
-"""
+"""Name, our function, rliable's by replicates, full number of replicates, number timed."""
 
 
 def seconds(call: Callable[[], object], repeats: int) -> float:

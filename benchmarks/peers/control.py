@@ -1,5 +1,4 @@
-"""Compare the speed of our drives and quadcopters
-with that of other simulators, in one run on one machine.
+"""Compare the speed of our drives and quadcopters with other simulators, in one run on one machine.
 
     python benchmarks/peers/control.py  # ours only
     # PYTHON: an interpreter with the peers installed
@@ -96,9 +95,7 @@ def single_environments(python: str | None) -> None:
 
 
 def batches(cores: Cores, python: str | None) -> None:
-    """Print the speed of one task of each family at several batch sizes,
-    and of the peers at theirs.
-    """
+    """Print the speed of one task of each family, and of the peers, at several batch sizes."""
     for task_id, name in (
         ("rlsuite/PMSMCurrent-v0", "exciting"),
         ("rlsuite/QuadcopterHover-v0", "l2f"),

@@ -47,8 +47,9 @@ def motor(seconds: float, task_id: str) -> float:
 
 
 def drone(seconds: float, actions: str) -> float:
-    """Measure gym-pybullet-drones' hover task:
-    30 decisions per simulated second, eight PyBullet steps each.
+    """Measure gym-pybullet-drones' hover task.
+
+    It takes 30 decisions per simulated second, eight PyBullet steps each.
     """
     from gym_pybullet_drones.envs.HoverAviary import HoverAviary
     from gym_pybullet_drones.utils.enums import ActionType
@@ -57,8 +58,9 @@ def drone(seconds: float, actions: str) -> float:
 
 
 def exciting(seconds: float, size: str) -> float:
-    """Measure exciting-environments' PMSM: equations and observation,
-    without set point, reward or reset.
+    """Measure exciting-environments' PMSM.
+
+    It computes equations and observation, without set point, reward or reset.
     """
     import jax
     import numpy as np

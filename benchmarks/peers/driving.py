@@ -84,8 +84,9 @@ def peer(road: Road) -> float:
 
 
 def vehicles(task: Task[Any, Any], horizon: int) -> float:
-    """Return the mean number of vehicles on the road while ``noop`` drives;
-    0 where the state does not count them.
+    """Return the mean number of vehicles on the road while ``noop`` drives.
+
+    It is 0 where the state does not count them.
     """
 
     def count(state: Any, params: Any) -> Any:

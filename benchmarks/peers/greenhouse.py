@@ -1,5 +1,6 @@
-"""Compare the speed of our greenhouses with that
-of lettuce-greenhouse-gym and gl-gym, in one run on one machine.
+"""Compare the speed of our greenhouses with lettuce-greenhouse-gym and gl-gym.
+
+All run one after another on one machine.
 
     pip install lettuce-greenhouse-gym==0.1.3 && python benchmarks/peers/greenhouse.py
 
@@ -43,8 +44,9 @@ def peer() -> float:
 
 
 def measured(cores: Cores, task_id: str) -> dict[str, float]:
-    """Measure steps per second of a task in every way,
-    and of lettuce-greenhouse-gym beside the lettuce.
+    """Measure steps per second of a task in every way.
+
+    The lettuce has lettuce-greenhouse-gym beside it.
     """
     size = SIZES[task_id]
     beside = PEERS[task_id][0] == LETTUCE and find_spec("lettuce_greenhouse_gym")

@@ -1,5 +1,6 @@
-"""Time one step of policies as C: an untrained policy
-of PPO's smoke budget on each task, compiled with cc -O2.
+"""Time one step of policies as C, compiled with cc -O2.
+
+On each task it is an untrained policy of PPO's smoke budget.
 
 python benchmarks/speed/c_step.py  # a drive by voltages, by switch states, and without a speed
 sensor python benchmarks/speed/c_step.py rlsuite/QuadcopterHover-v0

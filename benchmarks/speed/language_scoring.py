@@ -1,5 +1,4 @@
-"""Measure how many replies of language models are scored per second,
-and how long hostile replies take.
+"""Measure how many model replies are scored per second, and how long hostile replies take.
 
     python benchmarks/speed/language_scoring.py [--ids A-v0,B-v0]
 

@@ -68,8 +68,9 @@ CALLS = {
 
 
 def reference_episodes(env: Any) -> tuple[list[list[str]], list[tuple[str, Any]]]:
-    """Return the replies of the reference player in the first episodes
-    of some seeds, and each with its episode.
+    """Return the reference player's replies in the first episodes of some seeds.
+
+    Each comes with its episode.
     """
     task = env.unwrapped.task
     record = play(task, reference_player(task), range(EPISODES), split="train")

@@ -1,5 +1,6 @@
-"""TRL: environments with tools, reward functions and datasets;
-its trainer runs both forms where it is installed.
+"""Test TRL's environments with tools, reward functions and datasets.
+
+Its trainer runs both forms where it is installed.
 """
 
 import copy
@@ -38,8 +39,9 @@ def tools_of(environment: Any) -> set[str]:
 
 
 def padded(row: dict[str, Any]) -> dict[str, Any]:
-    """The row as a Hugging Face dataset returns it
-    that was mixed with others: their columns are None.
+    """The row as a Hugging Face dataset of several kinds returns it.
+
+    The columns of other kinds are None.
     """
     return {
         **row,
@@ -184,9 +186,7 @@ def test_rows_of_other_tasks_are_refused() -> None:
 
 
 def batch() -> dict[str, Any]:
-    """Columns of two puzzles and of a row that belongs to no puzzle,
-    as the trainer passes them on.
-    """
+    """Columns of two puzzles and of a row of no puzzle, as the trainer passes them on."""
     rows = [*CompositeDataset({"Sudoku4-v0": 1, "SAT-v0": 1}, size=6)]
     columns = {
         "answer": [row["answer"] for row in rows],
@@ -320,8 +320,9 @@ def test_a_template_without_tools_is_refused(example: dict[str, Any]) -> None:
 
 @needs_trl
 def test_the_tiny_model_trains(capsys: pytest.CaptureFixture[str]) -> None:
-    """Two steps of each phase run; whether it learns takes minutes,
-    and the docs page has the figures.
+    """Two steps of each phase run.
+
+    Whether it learns takes minutes, and the docs page has the figures.
     """
     tiny = runpy.run_path(str(EXAMPLES / "train_tiny_model.py"))
     tiny["main"].__globals__.update(ROWS=300, TEST_ROWS=20)

@@ -1,5 +1,6 @@
-"""Tasksets of verifiers,
-evaluated by the library's own command against a local chat server with known replies.
+"""Evaluate tasksets of verifiers by the library's own command.
+
+A local chat server gives known replies.
 """
 
 import json

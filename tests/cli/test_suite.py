@@ -166,8 +166,9 @@ def test_an_id_without_version_is_noted_in_one_plain_line(call: Callable[..., tu
 def test_show_tells_the_range_and_the_accuracy_of_setpoints(
     call: Callable[..., tuple], tmp_path: Path
 ):
-    """Figures of the goal's table, and of a motor
-    of twice the torque constant and a quarter of the current.
+    """Figures of the goal's table, and of a motor with another torque constant.
+
+    It has twice the constant and a quarter of the current.
     """
     sheet = tmp_path / "own.yaml"
     sheet.write_text("magnet_flux: 0.33\nnominal_current: 24.25\ncurrent_limit: 52.5\n")

@@ -54,7 +54,8 @@ def test_minaris_normalised_score_is_the_suites(copy: Path, entry: Entry) -> Non
 
 
 def test_recorded_steps_are_those_of_a_plain_gymnasium_loop(copy: Path, entry: Entry) -> None:
-    """Observations, rewards, flags and infos, by hand and to the bit;
+    """Observations, rewards, flags and infos are compared by hand and bit for bit.
+
     ``verify`` does the same for all episodes.
     """
     dataset = minari.load_dataset(entry.id)
@@ -131,8 +132,9 @@ def test_the_catalogue_knows_what_a_build_makes(
     entry: Entry,
     recwarn: pytest.WarningsRecorder,
 ) -> None:
-    """One dataset of every task is built and compared:
-    a change of the task must not leave its hashes behind.
+    """One dataset of every task is built and compared.
+
+    A change of the task must not leave its hashes behind.
     """
     smallest = access.find(f"{folder}/random")
     if smallest == entry:
@@ -148,8 +150,9 @@ def test_the_catalogue_knows_what_a_build_makes(
 
 
 def test_content_does_not_depend_on_what_a_calibration_measures(copy: Path, entry: Entry) -> None:
-    """Scores in ``info`` use measured anchors,
-    and whether a constraint is violated depends on the card's limit.
+    """Scores in ``info`` use measured anchors.
+
+    The card's limit decides whether a constraint is violated.
     """
     infos = minari.load_dataset(entry.id)[0].infos
     assert {"success", "distance", "speed"} <= infos.keys()

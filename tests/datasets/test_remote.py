@@ -1,6 +1,4 @@
-"""Downloads from real servers on this machine:
-whole and checked, or one sentence and nothing left.
-"""
+"""Download from real servers on this machine: whole and checked, or one sentence and no files."""
 
 from __future__ import annotations
 
@@ -35,8 +33,9 @@ ARCHIVE = "rlsuite/hover/random-v0.zip"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Files of a folder; can break off half-way
-    and serve Hugging Face's addresses, redirects included.
+    """Server of the files of a folder.
+
+    It can break off half-way and serve Hugging Face's addresses, redirects included.
     """
 
     def __init__(self, *arguments: Any, break_off: bool, **more: Any) -> None:
@@ -205,8 +204,9 @@ def test_hugging_faces_layout(
 def test_what_is_published_lies_where_minaris_own_remote_looks(
     shelf: Path, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Minari maps ``rlsuite/hover/random-v0`` to repository ``ORG/rlsuite``,
-    path ``hover/random-v0/data``.
+    """Minari maps ``rlsuite/hover/random-v0`` to a repository and a path.
+
+    They are ``ORG/rlsuite`` and ``hover/random-v0/data``.
     """
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
     access.publish([entry], tmp_path / "r", "hf")
@@ -217,8 +217,9 @@ def test_what_is_published_lies_where_minaris_own_remote_looks(
 
 
 class Hub:
-    """The part of ``huggingface_hub.HfApi`` that Minari uses,
-    over a folder with the files of one repository.
+    """The part of ``huggingface_hub.HfApi`` that Minari uses.
+
+    It stands over a folder with the files of one repository.
     """
 
     folder: Path
@@ -251,8 +252,9 @@ class EntryNotFoundError(Exception):
 def test_minaris_own_download_gets_what_is_published(
     shelf: Path, root: Path, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Minari is not changed; the library of the hub,
-    which the extra ``data`` does not bring, is played by a folder.
+    """Minari is not changed, and a folder plays the library of the hub.
+
+    The extra ``data`` does not bring that library.
     """
     hub, errors = ModuleType("huggingface_hub"), ModuleType("huggingface_hub.errors")
     hub.HfApi = Hub  # type: ignore[attr-defined]

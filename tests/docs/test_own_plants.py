@@ -1,5 +1,6 @@
-"""The pages "Your motor" and "Your drone in ten minutes":
-each command runs, with fewer steps and episodes.
+"""Test the pages "Your motor" and "Your drone in ten minutes".
+
+Each command runs, with fewer steps and episodes.
 """
 
 from __future__ import annotations

@@ -44,8 +44,9 @@ def wide_run(toys: Path, shelf: Path) -> Path:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archives are judged in this process: a new one takes seconds,
-    and ``test_judging.py`` starts them.
+    """Archives are judged in this process, because a new one takes seconds.
+
+    ``test_judging.py`` starts new ones.
     """
 
     def open_up(path: Path) -> Contents | None:

@@ -104,8 +104,7 @@ def bomb(path: Path) -> bytes:
 def by_hand(
     path: Path, behind: bytes = b"", comment: bytes = b"", wrong: int = 0, name: bytes = b""
 ) -> bytes:
-    """The archive written byte by byte,
-    the first member with something that a reader may pass over.
+    """Write the archive byte by byte, its first member with something a reader may pass over.
 
     Args:
         path: the archive.

@@ -1,5 +1,6 @@
-"""Directories that others can write to:
-what lies in them without ``submit`` takes nothing from those who used it.
+"""Test directories that others can write to.
+
+Files put there without ``submit`` take nothing from those who used it.
 """
 
 import json
@@ -45,8 +46,9 @@ def test_of_names_that_differ_in_capital_letters_the_first_in_the_log_wins(
 def mixed(
     packed: Callable[..., Path], path: Path, name: str, authors: tuple[str, ...], version: int = 1
 ) -> Path:
-    """The walk of ``toy`` and the drift of ``random``:
-    of either one task, which is not most of its episodes.
+    """Mix the walk of ``toy`` and the drift of ``random``.
+
+    One task of either is not most of its episodes.
     """
     forged, filler = Forgery(packed()), Forgery(packed("random"))
     forged.claims["entry"] |= {"name": name, "authors": [*authors], "version": version}
@@ -59,8 +61,9 @@ def mixed(
 
 
 def odd_entries(folder: Path, archive: Path) -> set[str]:
-    """Everything that may be called .zip and is no plain file;
-    gives the names as they are to be shown.
+    """Make everything that may be called .zip and is no plain file.
+
+    Return the names as they are to be shown.
     """
     (folder / "folder-v1.zip").mkdir()
     links = {

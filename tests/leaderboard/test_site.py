@@ -80,8 +80,9 @@ def test_a_name_is_kept_by_its_authors(packed: Callable[..., Path], tmp_path: Pa
 def test_typing_an_owners_name_takes_nothing_over(
     packed: Callable[..., Path], theft: Path, tmp_path: Path
 ):
-    """Neither the largest version, nor the authors' names,
-    nor a copy past ``submit`` unranks an entry of others.
+    """An entry of others keeps its rank against three tricks.
+
+    They are the largest version, the authors' names, and a copy past ``submit``.
     """
     authors = ("Ada Lovelace",)
     folder = submit(packed(authors=authors), tmp_path / "subs")[0].parent
@@ -164,9 +165,7 @@ def test_an_archive_that_was_changed_after_it_arrived_is_refused(
 
 @pytest.fixture
 def submissions(packed: Callable[..., Path], shelf: Path, tmp_path: Path) -> Path:
-    """Two entries with the whole suite, an older version,
-    a partial one, a copy, and one that lies.
-    """
+    """Two entries with the whole suite, an older version, a partial one, a copy and a lie."""
     folder = tmp_path / "submissions"
     links = ("https://a.org/?x=1&y=2",)
     submit(
@@ -380,9 +379,7 @@ def test_building_again_removes_what_is_gone_and_touches_nothing_else(
 def test_a_build_that_fails_leaves_a_site_or_nothing(
     packed: Callable[..., Path], after: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    """Whether the first build breaks off while files are written aside,
-    or while they are moved in.
-    """
+    """The first build breaks off while files are written aside, or while they are moved in."""
     folder, site = submit(packed(), tmp_path / "subs")[0].parent, tmp_path / "site"
     build(folder, tmp_path / "other")  # its verdict is kept, or this is a checkout being edited
     calls, move = [], Path.replace

@@ -175,8 +175,9 @@ def test_there_are_many_kinds_of_forgery():
 
 @pytest.fixture
 def elsewhere(toys: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The judge stands on another instruction set,
-    and the card allows a difference of 0.01 on returns.
+    """The judge stands on another instruction set.
+
+    The card allows a difference of 0.01 on returns.
     """
     here = Machine.this()
     monkeypatch.setattr(

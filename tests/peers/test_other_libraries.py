@@ -1,6 +1,4 @@
-"""The page "Other libraries": each script on it runs as it stands there,
-and does what it is there for.
-"""
+"""Test the page "Other libraries": each script runs as it stands there, and does what it should."""
 
 import re
 import runpy

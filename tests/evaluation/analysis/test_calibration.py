@@ -1,6 +1,4 @@
-"""A warning of calibrated scores: where players
-without skill are about as good as the reference.
-"""
+"""Test the warning of scales on which players without skill are about as good as the reference."""
 
 import json
 import math

@@ -1,6 +1,4 @@
-"""The audit of tasks whose actions are choices:
-rules of thumb play legally, and find what pays without looking.
-"""
+"""Test the audit of tasks of choices: rules of thumb play legally and find blind play that pays."""
 
 from __future__ import annotations
 
@@ -53,8 +51,9 @@ def test_the_first_rules_play_the_first_the_last_and_a_random_legal_choice(name:
 
 
 def test_the_search_finds_a_sequence_that_looks_at_nothing() -> None:
-    """Right three times or more, then down for ever,
-    earns nearly the best treasure of DeepSeaTreasure.
+    """Right three times or more, then down for ever, earns nearly the best treasure.
+
+    The task is DeepSeaTreasure.
     """
     task = card("DeepSeaTreasure-v0").build()
     arena = Arena(task, Thumbs(task))

@@ -1,6 +1,4 @@
-"""Step responses against closed forms and against SciPy's roots of them;
-recordings against the environment.
-"""
+"""Test step responses against closed forms and SciPy's roots, and recordings against the env."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Policies that leave the simulator: ONNX and C act as JAX does,
-alone and in closed loop with the task.
-"""
+"""Test exported policies: ONNX and C act as JAX does, alone and in closed loop with the task."""
 
 from __future__ import annotations
 

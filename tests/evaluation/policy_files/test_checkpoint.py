@@ -1,5 +1,6 @@
-"""Saved policies that are judged without training:
-the same episodes to the bit, and nothing untrusted is run.
+"""Test saved policies that are judged without training.
+
+They play the same episodes bit for bit, and no untrusted file is run.
 """
 
 from __future__ import annotations
@@ -353,8 +354,9 @@ def test_zips_that_cannot_be_read_safely_or_fit_nothing_are_refused(zipped: Path
 def test_zips_that_are_damaged_or_inflate_to_more_than_they_take_are_refused(
     zipped: Path, tmp_path: Path
 ):
-    """Torch inflates compressed weights, which it does not write:
-    a small file could take any memory.
+    """Torch inflates compressed weights, which it does not write.
+
+    A small file could take any memory.
     """
     with zipfile.ZipFile(zipped) as source:
         policy = source.read("policy.pth")

@@ -132,8 +132,9 @@ def components(task: Any) -> list[Any]:
 
 
 class Counter:
-    """A policy of the host with a memory:
-    it prefers the action whose number is its step, and takes a legal one.
+    """A policy of the host with a memory.
+
+    It prefers the action whose number is its step, and takes a legal one.
     """
 
     def __init__(self, actions: int) -> None:

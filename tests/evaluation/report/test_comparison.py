@@ -308,9 +308,7 @@ def test_seeds_that_can_decide_one_of_many_tasks(tmp_path: Path):
 
 
 def test_what_is_decided_is_not_called_undecidable(tmp_path: Path):
-    """Holm's method corrects the p-value of x and z
-    for two pairs only if x and y are not decided.
-    """
+    """Holm corrects the p-value of x and z for two pairs only if x and y are not decided."""
     for better, decided in ((1.0, ["y", "z"]), (0.0, [None, None])):
         x = sample_scores(0, 12, tasks=TASKS[:2])
         y = sample_scores(1, 12, better=better, tasks=TASKS[:1])
@@ -519,8 +517,9 @@ def test_other_software_and_other_versions_of_a_task_are_told(tmp_path: Path):
 
 @pytest.mark.parametrize("seeds", [6, 8, 20])
 def test_failures_that_so_few_seeds_cannot_exclude_decide_nothing(tmp_path: Path, seeds: int):
-    """Six seeds of runs that fail once in ten show no failure
-    with probability .53, and score above .9 then.
+    """Six seeds of runs that fail once in ten show no failure with probability .53.
+
+    They score above .9 then.
     """
     task = TASKS[:1]
     x, y = {task[0]: [1.0 + 0.001 * i for i in range(seeds)]}, {task[0]: [0.9] * seeds}

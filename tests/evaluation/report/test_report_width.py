@@ -1,5 +1,6 @@
-"""The report of a run in a real browser: tables fit 1280 pixels,
-and letters can be read in a narrow window.
+"""Test the report of a run in a real browser.
+
+Tables fit 1280 pixels, and letters can be read in a narrow window.
 """
 
 from __future__ import annotations
@@ -29,9 +30,7 @@ document.title = `wide=${wide} body=${document.documentElement.scrollWidth}\
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A report with a task that has a constraint and long numbers,
-    and without the policy that forbids our script.
-    """
+    """A report with a constraint and long numbers, without the policy that forbids our script."""
     folder = tmp_path_factory.mktemp("report") / "run"
     suite = "PMSMCurrent-v0,QuadcopterHover-v0"
     arguments = [

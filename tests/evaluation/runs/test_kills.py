@@ -1,6 +1,4 @@
-"""Runs that are killed at random times:
-nothing that was finished is lost, and nothing is there twice.
-"""
+"""Kill runs at random times: nothing finished is lost, and nothing is there twice."""
 
 import os
 import random
@@ -63,8 +61,7 @@ def alone(toys: Path, tmp_path: Path) -> bytes:
 def torture(
     path: Path, kills: int, victims: tuple[str, ...], verb: str, alone: bytes, seed: int
 ) -> list[tuple[str, int]]:
-    """Kill a process of a run ``kills`` times,
-    check what the run kept each time, and compare the end.
+    """Kill a process of a run ``kills`` times, check what the run kept, and compare the end.
 
     Returns:
         what was killed each time, and how many cells were finished then.

@@ -154,8 +154,9 @@ def test_a_killed_program_loses_nothing_it_had_finished(
 def test_a_wider_run_says_with_which_settings_before_it_stores_a_cell(
     bucket: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    """Kill a run that has got a second agent:
-    its cells must not be taken for those of other hyperparameters.
+    """Kill a run that has got a second agent.
+
+    Its cells must not be taken for those of other hyperparameters.
     """
     play(URL)
     command = [
