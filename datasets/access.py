@@ -28,8 +28,8 @@ __all__ = [
     "Entry",
     "build",
     "catalogue",
-    "compared",
-    "configured",
+    "compare_with_catalogue",
+    "configured_remote",
     "download",
     "find",
     "fingerprint",
@@ -63,15 +63,15 @@ def build(entry: Entry, *, force: bool = False, show: Show = _silent) -> Path:
     return build(entry, force=force, show=show)
 
 
-def compared(entry: Entry) -> Comparison:
+def compare_with_catalogue(entry: Entry) -> Comparison:
     """Compare the content of a dataset that was built here with the catalogue.
 
     Raises:
         OSError: it is not installed.
     """
-    from .building import compared
+    from .building import compare_with_catalogue
 
-    return compared(entry)
+    return compare_with_catalogue(entry)
 
 
 def download(entry: Entry, remote: str, *, force: bool = False, show: Show = _silent) -> Path:
@@ -89,15 +89,15 @@ def download(entry: Entry, remote: str, *, force: bool = False, show: Show = _si
     return download(entry, remote, force=force, show=show)
 
 
-def configured() -> str | None:
+def configured_remote() -> str | None:
     """Return the remote in the user's settings, or None.
 
     Raises:
         ValueError: the settings cannot be read.
     """
-    from .remote import configured
+    from .remote import configured_remote
 
-    return configured()
+    return configured_remote()
 
 
 def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:

@@ -24,7 +24,7 @@ from rlbench_suite.numerics.process import precision, refuse_after_fork
 from .catalogue import Entry
 
 SPLIT = "train"
-JUDGED = ("score", "violates")
+CARD_ENTRIES = ("score", "violates")
 """Entries of ``info`` that the card computes from measured anchors and its limit.
 
 They are no content of a dataset, because they would change with every calibration.
@@ -56,7 +56,7 @@ class Episode(NamedTuple):
     infos: dict[str, np.ndarray]
     """Each ``(T + 1, ...)``: from the reset, then from every step.
 
-    Entries named in :data:`JUDGED` are left out.
+    Entries named in :data:`CARD_ENTRIES` are left out.
     """
 
 
@@ -171,7 +171,9 @@ def _cut(seed: int, length: int, actions: np.ndarray, steps: Step) -> Episode:
         rewards=steps.reward[recorded].copy(),
         terminations=steps.terminated[recorded].copy(),
         truncations=steps.truncated[recorded].copy(),
-        infos=states({name: values for name, values in steps.info.items() if name not in JUDGED}),
+        infos=states(
+            {name: values for name, values in steps.info.items() if name not in CARD_ENTRIES}
+        ),
     )
 
 

@@ -78,7 +78,7 @@ def settings_file() -> Path:
     )
 
 
-def configured() -> str | None:
+def configured_remote() -> str | None:
     """Return the remote of ``RLSUITE_DATA_REMOTE``, or else that of the settings, or None.
 
     The settings name it as ``[data] remote = "..."``.
@@ -174,7 +174,7 @@ def check(entry: Entry, data: Path) -> None:
         ValueError: its metadata or its content differ.
     """
     storage.check_metadata(entry, data)
-    content_hash = storage.content_sha256(storage.opened(data))
+    content_hash = storage.content_sha256(storage.open_storage(data))
     if known_arithmetic(entry, content_hash) is None:
         raise ValueError(
             f"{entry.id}: the remote's dataset is not the dataset of the catalogue (SHA-256 of its "

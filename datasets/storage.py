@@ -254,7 +254,7 @@ def note(entry: Entry, data: Path, arithmetic: str) -> str:
 
     Return the hash.
     """
-    storage = opened(data)
+    storage = open_storage(data)
     notes = {
         "version": rlbench_suite.__version__,
         "arithmetic": arithmetic,
@@ -486,7 +486,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def opened(data: Path) -> MinariStorage:
+def open_storage(data: Path) -> MinariStorage:
     """Open the storage of a dataset whose metadata were checked or written here."""
     from minari.dataset.minari_storage import MinariStorage
 
@@ -503,7 +503,7 @@ def content_sha256(storage: MinariStorage) -> str:
     """
     unread = set(array_paths(storage.data_path / "main_data.hdf5"))
     digest = hashlib.sha256()
-    for index, (seed, episode) in enumerate(read(storage)):
+    for index, (seed, episode) in enumerate(read_episodes(storage)):
         digest.update(f"episode {index} seed {seed}\n".encode())
         for name, array in sorted(_flat(episode)):
             unread.discard(f"episode_{index}/{name}")
@@ -516,7 +516,7 @@ def content_sha256(storage: MinariStorage) -> str:
     return digest.hexdigest()
 
 
-def read(storage: MinariStorage) -> Iterator[tuple[int | None, dict[str, Any]]]:
+def read_episodes(storage: MinariStorage) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """Yield the seed and arrays of every episode.
 
     Raises:
@@ -580,7 +580,7 @@ def transitions(entry: Entry) -> Transitions:
     """
     data = folder(entry) / "data"
     check_metadata(entry, data)
-    storage = opened(data)
+    storage = open_storage(data)
     content_hash, noted = content_sha256(storage), made_by(data).get("sha256")
     if content_hash != noted:
         raise ValueError(
@@ -588,7 +588,7 @@ def transitions(entry: Entry) -> Transitions:
             f"{noted}; build it again: rlsuite-data build --force {entry.id}"
         )
     columns: list[list[np.ndarray]] = [[] for _ in Transitions._fields]
-    for _, episode in read(storage):
+    for _, episode in read_episodes(storage):
         observations = _vectors(episode["observations"])
         values = (
             observations[:-1],

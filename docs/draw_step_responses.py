@@ -51,21 +51,22 @@ def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         state = state._replace(setpoint=at(t))
         view = View(first.observation, None, state, episode.params)
         action, memory = player.act(memory, view, jax.random.key(0))
-        shown = jnp.stack(state.setpoint), jnp.stack(task.controlled(state, episode.params))
-        return (task.transition(state, action, jax.random.key(0), episode.params), memory), shown
+        sample = jnp.stack(state.setpoint), jnp.stack(task.controlled(state, episode.params))
+        return (task.transition(state, action, jax.random.key(0), episode.params), memory), sample
 
     memory = player.initial(episode.params)
-    _, (wanted, values) = jax.jit(
+    _, (setpoints, values) = jax.jit(
         lambda: jax.lax.scan(step, (episode.state, memory), jnp.arange(steps))
     )()
-    return np.arange(steps) * task.period * 1e3, np.asarray(wanted), np.asarray(values)
+    return np.arange(steps) * task.period * 1e3, np.asarray(setpoints), np.asarray(values)
 
 
 def main() -> None:
     """Draw the picture."""
     cards = [card for card in resolve_suite("motor") if card.entry_point.endswith(":Drive")]
     drives = [card for card in cards if card.settings["control"] == "continuous"]
-    machines, goals = list(dict.fromkeys(card.settings["machine"] for card in drives)), list(STEPS)
+    machines = list(dict.fromkeys(card.settings["machine"] for card in drives))
+    goals = list(STEPS)
     figure, axes = plt.subplots(
         len(machines), len(goals), figsize=(14, 1.7 * len(machines)), squeeze=False
     )
@@ -73,10 +74,10 @@ def main() -> None:
         axis.axis("off")
     for card in drives:
         axis = axes[machines.index(card.settings["machine"]), goals.index(card.settings["goal"])]
-        time, wanted, values = response(card)
+        time, setpoints, values = response(card)
         axis.axis("on")
         for i in range(values.shape[1]):
-            axis.plot(time, wanted[:, i], "--", color=f"C{i}", linewidth=0.8)
+            axis.plot(time, setpoints[:, i], "--", color=f"C{i}", linewidth=0.8)
             axis.plot(time, values[:, i], color=f"C{i}", linewidth=1.2)
         axis.set_title(card.name, fontsize=8, family="monospace")
         axis.tick_params(labelsize=6)

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 log = logging.getLogger(f"mkdocs.plugins.{__name__}")
 
 
-def simulated() -> list[TaskCard]:
+def installed_cards() -> list[TaskCard]:
     """Return the cards whose simulators are installed.
 
     PyBullet has no wheels for the newest Pythons.
@@ -41,7 +41,7 @@ def simulated() -> list[TaskCard]:
 def on_config(config: MkDocsConfig) -> None:
     """Put the pages into the navigation, by family."""
     families: dict[str, list[str]] = {}
-    for card in simulated():
+    for card in installed_cards():
         families.setdefault(card.family, []).append(f"tasks/{card.name}.md")
     tasks = ["tasks/index.md", *({family: pages} for family, pages in families.items())]
     config.nav = [{"Tasks": tasks} if "Tasks" in entry else entry for entry in config.nav or []]
@@ -49,21 +49,21 @@ def on_config(config: MkDocsConfig) -> None:
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
     """Make the pages and their pictures."""
-    listed = simulated()
-    drawn = animations(listed)
-    for card_id, gif in drawn.items():
+    listed = installed_cards()
+    gifs = animations(listed)
+    for card_id, gif in gifs.items():
         name = card_id.removeprefix("rlsuite/")
         files.append(File.generated(config, f"tasks/{name}.gif", content=gif))
         files.append(File.generated(config, f"tasks/{name}.png", content=still(gif)))
-    begun = time.monotonic()
+    start_time = time.monotonic()
     for count, card in enumerate(listed, start=1):
         files.append(
             File.generated(
-                config, f"tasks/{card.name}.md", content=page(card, transcript(drawn[card.id]))
+                config, f"tasks/{card.name}.md", content=page(card, transcript(gifs[card.id]))
             )
         )
         if count % 25 == 0 or count == len(listed):
-            left = time_left(time.monotonic() - begun, count, len(listed))
+            left = time_left(time.monotonic() - start_time, count, len(listed))
             log.info(f"{count} of {len(listed)} task pages are written{left}")
     files.append(File.generated(config, "tasks/index.md", content=overview(listed)))
     files.append(File.generated(config, "gallery.md", content=gallery(listed)))
@@ -90,7 +90,7 @@ def overview(listed: list[TaskCard]) -> str:
     return "\n".join(lines)
 
 
-def page(card: TaskCard, said: str) -> str:
+def page(card: TaskCard, episode_text: str) -> str:
     """Write the page of a task, with the transcript of an episode."""
     task = card.build()
     facts = {
@@ -165,7 +165,7 @@ def page(card: TaskCard, said: str) -> str:
         "The reference player in the text view, turn by turn (`rlsuite play --reference`):",
         "",
     ]
-    text += ["```text", said, "```", ""]
+    text += ["```text", episode_text, "```", ""]
     text += [
         "## Measures",
         "",
@@ -297,7 +297,7 @@ def history(card: TaskCard) -> list[str]:
     lines = ["| version | release | change |", "| --- | --- | --- |"]
     for version in range(int(latest), -1, -1):
         pattern = re.compile(rf"`(rlsuite/)?{re.escape(name)}-v{version}`")
-        changes = [(release, entry) for release, entry in changed() if pattern.search(entry)]
+        changes = [(release, entry) for release, entry in read_changes() if pattern.search(entry)]
         if version and not changes:
             log.warning(f"CHANGELOG.md has no entry under Changed that names `{name}-v{version}`")
         lines += [f"| v{version} | {release} | {entry} |" for release, entry in changes]
@@ -306,7 +306,7 @@ def history(card: TaskCard) -> list[str]:
 
 
 @cache
-def changed() -> list[tuple[str, str]]:
+def read_changes() -> list[tuple[str, str]]:
     """Read the entries under *Changed* of every release in CHANGELOG.md, the newest first."""
     entries: list[tuple[str, str]] = []
     release = section = ""

@@ -20,7 +20,9 @@ from rlbench_suite.language import PuzzleDataset, environment_factory
 from rlbench_suite.language.rows import instance_of
 from rlbench_suite.puzzle.dice import Dice
 
-GROUP_SIZE, ENTRIES, LEARNING_RATE = 8, 90, 0.1
+GROUP_SIZE = 8
+ENTRIES = 90
+LEARNING_RATE = 0.1
 
 
 def main(task_id: str = "Sudoku4-v0") -> dict[str, float]:

@@ -23,11 +23,11 @@ from rlbench_suite.evaluation.statistics.aggregates import (
 )
 from rlbench_suite.evaluation.statistics.intervals import Estimate
 
-from .copies import copied_tasks, episodes, is_copy, shared
+from .copies import copied_tasks, count_shared_episodes, episodes, is_copy
 from .schema import Submission
 from .verify import Verdict
 
-LEAST_SEEDS = 5
+MIN_RANKED_SEEDS = 5
 """Number of training seeds that a rank needs. An entry with fewer is shown but not ranked."""
 _EQUAL = 1.01
 """Ratio up to which training steps count as equal, because agents stop at the end of a rollout."""
@@ -72,7 +72,7 @@ class Standing:
     """Title of the newest version of the same entry."""
     name_of: str | None = None
     """Title of an earlier entry of the same name, of which this is no confirmed version."""
-    shared: Mapping[str, int] = field(default_factory=dict)
+    count_shared_episodes: Mapping[str, int] = field(default_factory=dict)
     """Number of episodes with the same actions as another entry, by the entry's title.
 
     It holds only entries that share a tenth or more.
@@ -195,9 +195,10 @@ class Standing:
                 f"of {self.shared[self.copy_of]:,} of {episodes(self.verdict.actions_played):,} "
                 "episodes"
             )
-        if self.seeds < LEAST_SEEDS:
+        if self.seeds < MIN_RANKED_SEEDS:
             return (
-                f"has {self.seeds} seed{'s' * (self.seeds != 1)} a task; a rank needs {LEAST_SEEDS}"
+                f"has {self.seeds} seed{'s' * (self.seeds != 1)} a task; a rank needs "
+                f"{MIN_RANKED_SEEDS}"
             )
         return None
 
@@ -296,7 +297,9 @@ def standings(
     result: list[Standing] = []
     for verdict, submission in accepted:
         entry, actions = submission.entry, verdict.actions_played
-        equal_episodes = {e.title: shared(actions, e.verdict.actions_played) for e in result}
+        equal_episodes = {
+            e.title: count_shared_episodes(actions, e.verdict.actions_played) for e in result
+        }
         by_owners = {
             e.title
             for e in result

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 MEMORY = "RLSUITE_JUDGE_MEMORY"
 """Environment variable with the memory limit of the process in bytes."""
-_LARGEST_FILE = 2**30
+_MAX_FILE_BYTES = 2**30
 """Size limit in bytes of a file that the process writes (JAX keeps compiled programs)."""
 
 
@@ -55,7 +55,7 @@ def _limit() -> None:
     with suppress(ImportError):  # outside POSIX
         import resource
 
-        limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: _LARGEST_FILE}
+        limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: _MAX_FILE_BYTES}
         if MEMORY in os.environ:
             limits[resource.RLIMIT_DATA] = 2 * int(os.environ[MEMORY])
         for kind, limit in limits.items():

@@ -29,7 +29,7 @@ def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path]
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.name.endswith(".zip"):
             if fault := _fault(path):
-                refused[escaped(path.name)] = fault
+                refused[escape_name(path.name)] = fault
             else:
                 archives.append(path)
     archives.sort(
@@ -52,7 +52,7 @@ def _fault(path: Path) -> str | None:
     return None
 
 
-def escaped(name: str) -> str:
+def escape_name(name: str) -> str:
     """Return a file name in printable characters.
 
     Different names stay different, even if they are not UTF-8.

@@ -25,11 +25,11 @@ from rlbench_suite.evaluation.statistics.aggregates import mean, with_error
 from rlbench_suite.evaluation.statistics.intervals import Estimate
 from rlbench_suite.evaluation.statistics.unseen_runs import on_unseen
 
-from .boards import LEAST_SEEDS, Board, Standing, carrying
+from .boards import MIN_RANKED_SEEDS, Board, Standing, carrying
 from .schema import Submission
 
-MOST_COLUMNS = 12
-_COLOURED = chart.COLOURS - 1
+MAX_COLUMNS = 12
+_COLOURED_ENTRIES = chart.COLOURS - 1
 """Number of entries with a colour of their own. The last colour, grey, is for the rest."""
 
 
@@ -54,20 +54,21 @@ def index_page(
         boards=boards,
         entries=sorted(entries, key=lambda entry: entry.title.lower()),
         refused=refused,
-        least_seeds=LEAST_SEEDS,
+        least_seeds=MIN_RANKED_SEEDS,
     )
 
 
 def board_page(board: Board) -> str:
     """Return the page of a suite at a budget."""
     profiles = [
-        (ranked.standing.title, ranked.summary.profile) for ranked in board.ranking[:_COLOURED]
+        (ranked.standing.title, ranked.summary.profile)
+        for ranked in board.ranking[:_COLOURED_ENTRIES]
     ]
     lines = [
         chart.Line(title, p.taus, p.fraction, i, p.low, p.high)
         for i, (title, p) in enumerate(profiles)
     ]
-    columns = [ranked.standing for ranked in board.ranking[:MOST_COLUMNS]]
+    columns = [ranked.standing for ranked in board.ranking[:MAX_COLUMNS]]
     return _page(
         "board.html",
         title=board.title,
@@ -115,7 +116,7 @@ def entry_page(entry: Standing, boards: Sequence[Board]) -> str:
 def _page(template: str, **values: object) -> str:
     version = rlbench_suite.__version__
     return render(
-        "rlbench_suite.leaderboard", template, version=version, coloured=_COLOURED, **values
+        "rlbench_suite.leaderboard", template, version=version, coloured=_COLOURED_ENTRIES, **values
     )
 
 
@@ -245,8 +246,8 @@ def _board_remarks(board: Board) -> Iterable[str]:
             "These entries were replayed on another class of machine than the run's, and compared "
             f"within each task's tolerance, not to the bit: {', '.join(within)}."
         )
-    if len(board.ranking) > MOST_COLUMNS:
-        yield f"The table of tasks shows the first {MOST_COLUMNS} entries; results.json has all."
+    if len(board.ranking) > MAX_COLUMNS:
+        yield f"The table of tasks shows the first {MAX_COLUMNS} entries; results.json has all."
 
 
 def _entry_remarks(entry: Standing) -> Iterable[str]:

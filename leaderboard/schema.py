@@ -31,10 +31,12 @@ FORMAT = "rlbench-suite submission 2"
 MANIFEST = "submission.json"
 
 MAX_JSON = 4 * 2**20
-MAX_TASKS, MAX_SEEDS = 1000, 100
+MAX_TASKS = 1000
+MAX_SEEDS = 100
 MAX_NAMES = 1000
 """Largest number of names in one JSON object. Hyperparameters may have half of it."""
-_MAX_DEPTH, _MAX_VALUES = 4, 500
+_MAX_DEPTH = 4
+_MAX_VALUES = 500
 
 
 class Rejected(ValueError):

@@ -11,10 +11,10 @@ from pathlib import Path
 from rlbench_suite.contexts.atomic_files import locked, staging, writing
 
 from .archive import MAX_ARCHIVE
-from .copies import Actions, episodes, is_copy, shared
+from .copies import Actions, count_shared_episodes, episodes, is_copy
 from .folder import list_archives
 from .judge import judge, open_up
-from .log import LOG, extended, file_sha256, read_log
+from .log import LOG, extend_log, file_sha256, read_log
 from .schema import Entry, Submission
 from .verify import Verdict
 
@@ -125,9 +125,10 @@ def _refuse_twice(
             if not confirmed or not earlier_entry.may_become(entry):
                 raise ValueError(_version_refusal(earlier_entry, folder))
         if is_copy(actions, contents.actions_played, same_entry=same_entry):
+            shared_episodes = count_shared_episodes(actions, contents.actions_played)
             raise ValueError(
                 f"{entry.title} takes the same actions as {earlier_entry.title}, which is already "
-                f"in {folder}, at every step of {shared(actions, contents.actions_played):,} of "
+                f"in {folder}, at every step of {shared_episodes:,} of "
                 f"{episodes(actions):,} episodes."
             )
 
@@ -171,7 +172,7 @@ def _store(
     there = [(path.name, file_sha256(path)) for path in archives if path.name not in logged]
     shutil.copyfile(source, aside / target.name)
     (aside / LOG).write_bytes(
-        extended(arrivals, [*there, (target.name, verdict.sha256)], confirmed)
+        extend_log(arrivals, [*there, (target.name, verdict.sha256)], confirmed)
     )
     (aside / "before").write_bytes(before or b"")
     for name in (target.name, LOG):

@@ -54,11 +54,11 @@ class Cheap(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the action of the chosen player."""
         sampled, _ = Uniform(self.space).act((), view, key)
-        masked = self.noop if view.action_mask is None else self._masked(view.action_mask)
+        masked = self.noop if view.action_mask is None else self._masked_action(view.action_mask)
         junk, masked = (jnp.asarray(action, sampled.dtype) for action in (self.noop, masked))
         return jnp.stack([sampled, junk, masked])[self.player], memory
 
-    def _masked(self, mask: jax.Array) -> jax.Array:
+    def _masked_action(self, mask: jax.Array) -> jax.Array:
         """Return the no-op action with the first masked choice in each part that has one."""
         sizes = action_sizes(self.space)
         masks = jnp.split(mask, np.cumsum(sizes)[:-1])

@@ -43,7 +43,7 @@ from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.analysis.open_loop import EpisodeResults, whole_episode
 from rlbench_suite.numerics.process import precision
 
-MOST_CHOICES = 512
+MAX_CHOICES = 512
 """Largest number of choices that are all tried at a step."""
 EPISODES = 256
 """Episodes on each split."""
@@ -68,13 +68,13 @@ class LookAhead(eqx.Module):
         """Return the player of a task.
 
         Raises:
-            ValueError: its actions are not one choice of at most :data:`MOST_CHOICES`.
+            ValueError: its actions are not one choice of at most :data:`MAX_CHOICES`.
         """
         space = task.action_space
         if not isinstance(space, spaces.Discrete) or task.card.agents > 1:
             raise ValueError("its actions are not one choice of one agent")
-        if space.n > MOST_CHOICES:
-            raise ValueError(f"it has {space.n:,} choices, more than {MOST_CHOICES}")
+        if space.n > MAX_CHOICES:
+            raise ValueError(f"it has {space.n:,} choices, more than {MAX_CHOICES}")
         place, chance = (np.float32(weight) for weight in TIES[ties])
         return cls(place, chance, task, int(space.n), int(space.start))
 

@@ -70,7 +70,7 @@ def value(table: Table, moves: float) -> jax.Array:
     return visible.mean()
 
 
-def best_found(moves: float, starts: int, rounds: int) -> float:
+def search_best_value(moves: float, starts: int, rounds: int) -> float:
     """Return the largest value that ascents from several random tables reach.
 
     All tables walk to a cube that they see.
@@ -109,7 +109,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=800, help="steps of an ascent")
     options = parser.parse_args()
     for cubes, moves in (("one cube", 0.0), ("several cubes", 0.1)):
-        print(f"{cubes}: {best_found(moves, options.starts, options.rounds):.2f}", flush=True)
+        print(
+            f"{cubes}: {search_best_value(moves, options.starts, options.rounds):.2f}", flush=True
+        )
 
 
 if __name__ == "__main__":

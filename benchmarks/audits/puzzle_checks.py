@@ -67,7 +67,7 @@ def main() -> None:
         space = puzzle_of(card.id, tier).space
         counts = (
             f"{sum(sizes):11,d}{overlap:11,d}{seconds:11.1f}"
-            f"{2 * estimated(size, distinct):11.3g}{space:11.3g}"
+            f"{2 * estimate_instance_count(size, distinct):11.3g}{space:11.3g}"
         )
         print(f"{card.name:26s}{tier:8s}{shares}{counts}", flush=True)
         if solved < size or overlap or (math.isinf(space) and distinct < 0.99 * size):
@@ -107,7 +107,7 @@ def check(
     return solved, len(first), sizes, len(set.intersection(*forms))
 
 
-def estimated(sample_size: int, distinct: int) -> float:
+def estimate_instance_count(sample_size: int, distinct: int) -> float:
     """Estimate the number N of equally likely instances from the distinct ones of a sample.
 
     The sample holds ``sample_size`` instances.

@@ -34,7 +34,7 @@ class Flights(NamedTuple):
     """Results of the vehicles that were not refused."""
 
     sheets: list[DataSheet]
-    succeeded: np.ndarray
+    success_rate: np.ndarray
     """Share of the episodes of each vehicle"""
     refused: list[str]
     """Reasons"""
@@ -65,7 +65,7 @@ def random_vehicle(rng: np.random.Generator) -> Context:
     return Context("random", tuple(sorted([*ranges, *fixed])))
 
 
-def changed(task: Any, **attributes: Any) -> Any:
+def change_attributes(task: Any, **attributes: Any) -> Any:
     """Return another task with some attributes changed.
 
     ``copy.copy`` would return the one that all share.
@@ -86,8 +86,8 @@ def fly(count: int, seed: int = 0) -> Flights:
     hover: Any = card("QuadcopterHover-v0").build()
     keys = jax.random.split(jax.random.key(seed), EPISODES)
 
-    def succeeded(sheet: DataSheet, gains: tuple[Any, ...], reach: Any) -> jax.Array:
-        task = changed(hover, sheet=sheet, reach=reach)
+    def success_rate(sheet: DataSheet, gains: tuple[Any, ...], reach: Any) -> jax.Array:
+        task = change_attributes(hover, sheet=sheet, reach=reach)
         player = GeometricControl(*gains, sheet=sheet)
 
         def episode(key: jax.Array) -> jax.Array:
@@ -109,7 +109,7 @@ def fly(count: int, seed: int = 0) -> Flights:
 
     designs = []
     for sheet in sheets:
-        control = GeometricControl.of(changed(hover, sheet=sheet))
+        control = GeometricControl.of(change_attributes(hover, sheet=sheet))
         designs.append(
             (control.position, control.tilt, control.yaw, control.lean, control.least_thrust)
         )
@@ -119,7 +119,7 @@ def fly(count: int, seed: int = 0) -> Flights:
     with warnings.catch_warnings(
         action="ignore"
     ):  # the data sheet is traced, so that all share one program
-        shares = np.asarray(jax.jit(jax.vmap(succeeded))(stacked, gains, reach))
+        shares = np.asarray(jax.jit(jax.vmap(success_rate))(stacked, gains, reach))
     return Flights(sheets, shares, refused)
 
 

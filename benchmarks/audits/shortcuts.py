@@ -54,10 +54,12 @@ PROBE = 200
 """Number of instances that decide whether a puzzle is tried at all."""
 VERTICES = 16
 """Largest number of vertices whose degrees are read."""
-BOOSTED = 8
+MAX_BOOSTED_CLASSES = 8
 """Largest number of classes for gradient boosting."""
-WORDS, PLACES = 300, 600
-"""Largest number of words that are counted, and of places that are read."""
+MAX_WORDS = 300
+"""Largest number of words that are counted."""
+MAX_PLACES = 600
+"""Largest number of places that are read."""
 
 
 class Examples(NamedTuple):
@@ -131,7 +133,7 @@ def measure(puzzle: Puzzle[Any], train: int, test: int) -> TierResult | None:
             return None
         classes, truth = ([kind(answer) for answer in answers] for answers in (classes, truth))
     reader = Reader(learned.questions)
-    predicted = fitted(reader(learned.questions), classes, reader(test_examples.questions))
+    predicted = predict_classes(reader(learned.questions), classes, reader(test_examples.questions))
     if predicts_answers:
         return score_answers(puzzle, test_examples, predicted)
     score = wilson_interval(
@@ -184,7 +186,7 @@ class Reader:
             for word, times in frequent.most_common()
             if times < len(questions) or _varies(word)
         ]
-        self.words = self.words[:WORDS]
+        self.words = self.words[:MAX_WORDS]
         self.number = {word: number for number, word in enumerate(frequent, 1)}
         self.start = next(
             (k for k in range(min(map(len, questions))) if len({q[k] for q in questions}) > 1), 0
@@ -197,12 +199,12 @@ class Reader:
 
     def _read(self, words: list[str]) -> list[float]:
         counts = Counter(words)
-        window = words[self.start : self.start + PLACES]
+        window = words[self.start : self.start + MAX_PLACES]
         order: dict[str, int] = {}
         ranks = [order.setdefault(word, len(order) + 1) for word in window]
         numbers = [self.number.get(word, 0) for word in window]
         varying = sorted((counts[word] for word in self.words), reverse=True)
-        padding = [0] * (PLACES - len(window))
+        padding = [0] * (MAX_PLACES - len(window))
         return [
             len(words),
             sum(map(len, words)),
@@ -245,7 +247,9 @@ def _varies(word: str) -> bool:
     return len(word) < 4
 
 
-def fitted(features: np.ndarray, classes: Sequence[str], test_features: np.ndarray) -> list[str]:
+def predict_classes(
+    features: np.ndarray, classes: Sequence[str], test_features: np.ndarray
+) -> list[str]:
     """Fit the classifiers, and return the predictions of the best one.
 
     The best one is chosen on training instances that it left out.
@@ -265,7 +269,11 @@ def fitted(features: np.ndarray, classes: Sequence[str], test_features: np.ndarr
             ).mean()
         )
 
-    tried = (_forest, _regression, *(() if len(set(classes)) > BOOSTED else (_boosting,)))
+    tried = (
+        _forest,
+        _regression,
+        *(() if len(set(classes)) > MAX_BOOSTED_CLASSES else (_boosting,)),
+    )
     best = max(tried, key=accuracy)
     predicted: list[str] = best().fit(features, labels).predict(test_features).tolist()
     return predicted

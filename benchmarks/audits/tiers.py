@@ -27,8 +27,8 @@ from rlbench_suite.core.task_card import Score
 from rlbench_suite.language.rows import puzzle_of
 
 TIERS = ("easy", "medium", "hard")
-LEAST_AUC = 0.75
-NEAR_ZERO = 0.05
+MIN_AUC = 0.75
+NEGLIGIBLE_SCORE = 0.05
 """Score of a rule of thumb that cannot fall any further."""
 
 REASONS = {
@@ -68,7 +68,7 @@ def main() -> None:
     for card in (card for card in puzzle_cards if card.name in selected_names):
         low, high = separation(card.id, options.count)
         scores = [card.one_shot_scores(tier)["heuristic"] for tier in TIERS]
-        fine = min(low, high) >= LEAST_AUC and falls(scores)
+        fine = min(low, high) >= MIN_AUC and falls(scores)
         reason = REASONS.get(puzzle_of(card.id).name, "")
         if fine == bool(reason):
             failed.append(card.name)
@@ -106,7 +106,7 @@ def falls(scores: list[Score]) -> bool:
     to the intervals; or next to nothing at all tiers.
     """
     easy, medium, hard = scores
-    if max(score.mean for score in scores) <= NEAR_ZERO:
+    if max(score.mean for score in scores) <= NEGLIGIBLE_SCORE:
         return True
     return hard.high < easy.low and medium.low <= easy.high and hard.low <= medium.high
 

@@ -68,18 +68,21 @@ FAMILIES = (
     "operations",
     "quadcopter",
 )
-TRAINING_SEEDS, TEST_SEEDS = 2**35, 2**36
-"""First seeds of the search and of the test. No training, evaluation or reference score uses them.
-"""
-LANES, EPISODES = 64, 8
-"""Policies that play at the same time, and episodes of each."""
+TRAINING_SEEDS = 2**35
+"""First seed of the search. No training, evaluation or reference score uses it."""
+TEST_SEEDS = 2**36
+"""First seed of the test. No training, evaluation or reference score uses it."""
+LANES = 64
+"""Policies that play at the same time."""
+EPISODES = 8
+"""Episodes of each of them."""
 ELITE = 8
 """Policies that a round changes, and that reach the final."""
 FINALISTS = 64
 """Policies that play twice as many episodes more before the final."""
 MARGIN = 0.03
 """Difference of normalised scores from which a reference counts as beaten."""
-LARGEST_PART = 16
+MAX_GAINS = 16
 """Arrays of a reference player with more entries are tables, not gains."""
 
 
@@ -139,7 +142,7 @@ class Retuned(eqx.Module):
     """``(n,)``, one for each leaf of ``which``"""
     which: tuple[int, ...] = eqx.field(static=True)
 
-    def _changed(self) -> Policy:
+    def _retuned_player(self) -> Policy:
         leaves, tree = jax.tree.flatten(self.player)
         for place, factor in zip(self.which, self.factors, strict=True):
             leaves[place] = leaves[place] * factor
@@ -148,11 +151,11 @@ class Retuned(eqx.Module):
 
     def initial(self, params: Any) -> Any:
         """Return the player's memory."""
-        return self._changed().initial(params)
+        return self._retuned_player().initial(params)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the changed player's action."""
-        return self._changed().act(memory, view, key)
+        return self._retuned_player().act(memory, view, key)
 
 
 def bounds(space: spaces.Space[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -294,7 +297,7 @@ class Factors:
         player = reference_player(task)
         numbers = [np.asarray(leaf) for leaf in jax.tree.leaves(player)]
         which = tuple(
-            i for i, x in enumerate(numbers) if x.dtype.kind == "f" and x.size <= LARGEST_PART
+            i for i, x in enumerate(numbers) if x.dtype.kind == "f" and x.size <= MAX_GAINS
         )
         self.player = Retuned(player, np.ones(len(which), np.float32), which)
         self.axes = Retuned(None, 0, which)  # type: ignore[arg-type]  # a tree of axes, not of numbers
@@ -503,7 +506,7 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
     rivals = [(arena, arena.best(seconds / len(arenas), allowed, rng)) for arena in arenas]
     arena, best = max(rivals, key=lambda rival: rival[1].merit(allowed))
 
-    def scored(results: EpisodeResults) -> EpisodeResults:
+    def normalise_results(results: EpisodeResults) -> EpisodeResults:
         return EpisodeResults(
             np.array([card.normalise(total) for total in results.total]),
             results.cost,
@@ -513,8 +516,8 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
     return Line(
         card.id,
         card.normalise(card.scores()["noop"].mean),
-        scored(reference.all_alike(unchanged, TEST_SEEDS, episodes, "test")),
-        scored(arena.all_alike(best.numbers, TEST_SEEDS, episodes, "test")),
+        normalise_results(reference.all_alike(unchanged, TEST_SEEDS, episodes, "test")),
+        normalise_results(arena.all_alike(best.numbers, TEST_SEEDS, episodes, "test")),
         best.kind,
     )
 

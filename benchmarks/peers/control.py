@@ -45,7 +45,8 @@ SECONDS = 1.0
 SIZES = 1_024, 4_096, 65_536
 ACCELERATOR_SIZE = 1_048_576
 """Additional batch size on an accelerator."""
-SWARM, SWARM_SIZES = 64, (16, 64, 256)
+SWARM = 64
+SWARM_SIZES = (16, 64, 256)
 PEER_SIZES = {"exciting": (256, 1024, 4096, 16384), "l2f": (512, 1024, 2048, 8192)}
 GOALS = {"current": "CC", "torque": "TC", "speed": "SC"}
 CONTROLS = {"continuous": "Cont", "finite": "Finite"}

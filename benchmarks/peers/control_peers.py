@@ -29,7 +29,7 @@ def single(env: Any, seconds: float) -> float:
     return steps / elapsed
 
 
-def repeated(run: Callable[[], Any], steps: int, seconds: float) -> float:
+def measure_rate(run: Callable[[], Any], steps: int, seconds: float) -> float:
     """Measure steps per second of a call that makes ``steps`` steps."""
     run()  # compiles
     calls, start = 0, time.perf_counter()
@@ -77,10 +77,10 @@ def exciting(seconds: float, size: str) -> float:
 
     scan = jax.jit(lambda state: jax.lax.scan(step, state, None, loop))
     return max(
-        repeated(
+        measure_rate(
             lambda: jax.block_until_ready(env.vmap_step(state, action)), int(size), seconds / 2
         ),
-        repeated(lambda: jax.block_until_ready(scan(state)), int(size) * loop, seconds / 2),
+        measure_rate(lambda: jax.block_until_ready(scan(state)), int(size) * loop, seconds / 2),
     )
 
 
@@ -108,7 +108,7 @@ def learning_to_fly(seconds: float, size: str) -> float:
             vector.step(device, env, params, before, action, later, rng)
             vector.observe(device, env, params, later, observation, rng)
 
-    return repeated(two_steps, 2 * env.N_ENVIRONMENTS, seconds)
+    return measure_rate(two_steps, 2 * env.N_ENVIRONMENTS, seconds)
 
 
 PEERS = {

@@ -118,15 +118,15 @@ def vehicles(task: Task[Any, Any], horizon: int) -> float:
     return float(counts.sum() / steps.sum())
 
 
-def measured(task_id: str, road: Road) -> dict[str, float]:
+def measure_rates(task_id: str, road: Road) -> dict[str, float]:
     """Measure steps per second in every way."""
     task_card = card(task_id)
     beside = road.peer and find_spec("highway_env")
     return {
         **({f"highway-env, {road.peer}": peer(road)} if beside else {}),
         f"{task_id}, one environment": speed.single(task_card, SECONDS),
-        f"{task_id}, batch of {road.envs}": speed.batched(task_card, road.envs, SECONDS),
-        f"{task_id}, {road.envs} fused": speed.fused(task_card, road.envs, SECONDS),
+        f"{task_id}, batch of {road.envs}": speed.measure_batch(task_card, road.envs, SECONDS),
+        f"{task_id}, {road.envs} fused": speed.measure_fused(task_card, road.envs, SECONDS),
     }
 
 
@@ -140,7 +140,7 @@ def main() -> None:
     )
     for task_id in task_ids:
         road, task_card = ROADS[task_id], card(task_id)
-        rounds = [measured(task_id, road) for _ in range(ROUNDS)]
+        rounds = [measure_rates(task_id, road) for _ in range(ROUNDS)]
         figures = {
             method: statistics.median(figure[method] for figure in rounds) for method in rounds[0]
         }

@@ -43,7 +43,7 @@ def peer() -> float:
     return single(gymnasium.make("LettuceGreenhouse-v0"), SECONDS)
 
 
-def measured(cores: Cores, task_id: str) -> dict[str, float]:
+def measure_rates(cores: Cores, task_id: str) -> dict[str, float]:
     """Measure steps per second of a task in every way.
 
     The lettuce has lettuce-greenhouse-gym beside it.
@@ -69,7 +69,7 @@ def main() -> None:
         f"{jax.devices()[0]}, {cores.count} processes, steps per second, median of {ROUNDS} rounds"
     )
     for task_id, (name, cited) in PEERS.items():
-        rounds = [measured(cores, task_id) for _ in range(ROUNDS)]
+        rounds = [measure_rates(cores, task_id) for _ in range(ROUNDS)]
         figures = {
             method: statistics.median(measurement[method] for measurement in rounds)
             for method in rounds[0]

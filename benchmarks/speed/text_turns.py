@@ -26,7 +26,9 @@ from rlbench_suite.adapters.text import action_in
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import resolve_suite
 
-SECONDS, ROUNDS, EPISODES = 2.0, 3, 8
+SECONDS = 2.0
+ROUNDS = 3
+EPISODES = 8
 CALLS = {
     "OfficeApps-v0": (
         "contacts.list()",

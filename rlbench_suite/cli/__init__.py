@@ -25,7 +25,7 @@ from rlbench_suite.contexts.atomic_files import DISK, CannotWrite
 CACHE_BYTES = 2**30
 """Approximate size limit of the cache of compiled programs."""
 
-INTERRUPTED = 130
+INTERRUPTED_EXIT_CODE = 130
 """Exit code of a program that Ctrl-C ended."""
 
 HELP = {"help_option_names": ["--help", "-h"]}

@@ -544,7 +544,7 @@ def bench(
     prepare_jax()
     import jax
 
-    from rlbench_suite.cli.task_commands.speed import batched, fused, single
+    from rlbench_suite.cli.task_commands.speed import measure_batch, measure_fused, single
 
     width = max(len(card.name) for card in cards)
     print(f"Steps per second on {jax.devices()[0].device_kind}, {envs} envs")
@@ -557,10 +557,10 @@ def bench(
         print(f"{card.name:<{width}}", end="", flush=True)
         measures = [
             partial(single, card, seconds),
-            partial(batched, card, 8 if card.host else envs, seconds),
+            partial(measure_batch, card, 8 if card.host else envs, seconds),
         ]
         if not card.host:
-            measures.append(partial(fused, card, envs, seconds))
+            measures.append(partial(measure_fused, card, envs, seconds))
         for measure in measures:
             print(f"{measure():>16,.0f}", end="", flush=True)
         print()

@@ -16,7 +16,7 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows, observed_signals
 from rlbench_suite.evaluation.protocol import evaluate
 
-WIDEST = 256
+MAX_SIGNAL_ENTRIES = 256
 """Most entries of a signal that becomes columns. Pictures have more."""
 
 
@@ -111,7 +111,7 @@ def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[s
     start = 0
     for signal in observed_signals(task):
         names = signal.columns()
-        if len(names) <= WIDEST:
+        if len(names) <= MAX_SIGNAL_ENTRIES:
             values = (
                 episode.observations[:, agent, start : start + len(names)].astype(np.float64)
                 * signal.scale

@@ -116,11 +116,15 @@ def test_verify_finds_it_right(call: Callable[..., tuple], copy: Path, entry: En
 
 
 def test_a_second_build_gives_the_same_content(copy: Path, entry: Entry) -> None:
-    before = storage.content_sha256(storage.opened(copy))
+    before = storage.content_sha256(storage.open_storage(copy))
     with pytest.raises(FileExistsError, match="is there already"):
         access.build(entry)
     access.build(entry, force=True)
-    assert storage.content_sha256(storage.opened(copy)) == before == storage.made_by(copy)["sha256"]
+    assert (
+        storage.content_sha256(storage.open_storage(copy))
+        == before
+        == storage.made_by(copy)["sha256"]
+    )
 
 
 @pytest.mark.parametrize("folder", sorted({entry.folder for entry in access.catalogue().values()}))
@@ -142,7 +146,7 @@ def test_the_catalogue_knows_what_a_build_makes(
     else:
         access.build(smallest)
     assert [str(warning.message) for warning in recwarn if warning.category is UserWarning] == []
-    comparison = access.compared(smallest)
+    comparison = access.compare_with_catalogue(smallest)
     assert (comparison.differs, comparison.words.split(" (")[0]) == (
         False,
         "Its content is that of the catalogue",
@@ -261,12 +265,12 @@ def test_damage_is_found(
 
 def test_replay_alone_finds_a_wrong_step(copy: Path, entry: Entry) -> None:
     """Were hash and catalogue forged, the environment would still tell."""
-    from rlbench_suite.datasets.verification import replayed
+    from rlbench_suite.datasets.verification import replay_episodes
 
     damage_value(copy)
     with pytest.raises(ValueError, match=r"episode 7 .* does not replay: a value differs by 0.001"):
-        replayed(entry, copy, 0.0, lambda *_: None)
-    assert replayed(entry, copy, 0.01, lambda *_: None)[1] == pytest.approx(1e-3, rel=1e-3)
+        replay_episodes(entry, copy, 0.0, lambda *_: None)
+    assert replay_episodes(entry, copy, 0.01, lambda *_: None)[1] == pytest.approx(1e-3, rel=1e-3)
 
 
 def test_content_not_of_the_catalogue_is_compared_with_the_recipe(
@@ -324,7 +328,7 @@ def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
             elif place == "before the move":
                 patch.setattr(storage, "install", die)
             else:
-                patch.setattr("rlbench_suite.datasets.building.compared", die)
+                patch.setattr("rlbench_suite.datasets.building.compare_with_catalogue", die)
             access.build(entry)
 
     killed(build)
@@ -333,7 +337,7 @@ def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
         assert minari.list_local_datasets() == {}
         access.build(entry)
     data = root / entry.id / "data"
-    assert storage.content_sha256(storage.opened(data)) == storage.made_by(data)["sha256"]
+    assert storage.content_sha256(storage.open_storage(data)) == storage.made_by(data)["sha256"]
     assert not list(root.glob(".rlsuite-*")), "what the killed program left was cleared away"
 
 

@@ -529,15 +529,15 @@ def test_no_address(call: Callable[..., tuple], root: Path, address: str) -> Non
 
 
 def test_the_settings_name_a_remote(root: Path, tmp_path: Path) -> None:
-    assert access.configured() is None
+    assert access.configured_remote() is None
     settings = remote.settings_file()
     assert settings == tmp_path / "config" / "rlbench_suite" / "config.toml"
     settings.parent.mkdir(parents=True)
     settings.write_text('[data]\nremote = "https://example.org/data"\n')
-    assert access.configured() == "https://example.org/data"
+    assert access.configured_remote() == "https://example.org/data"
     settings.write_text("data = 3")
     with pytest.raises(ValueError, match="cannot be read as TOML"):
-        access.configured()
+        access.configured_remote()
 
 
 def test_without_a_remote_the_recipe_is_followed(

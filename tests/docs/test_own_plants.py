@@ -58,7 +58,7 @@ def test_every_command_of_the_page_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv(shared_library.TRUSTED, "")
+    monkeypatch.setenv(shared_library.TRUSTED_VARIABLE, "")
     monkeypatch.setitem(protocol.EPISODES, "smoke", 4)
     config = PPO.config
     monkeypatch.setattr(

@@ -14,7 +14,7 @@ from forgery import DRIFT, WALK, Forgery
 
 from rlbench_suite.cli import leaderboard as program
 from rlbench_suite.leaderboard import folder as folders
-from rlbench_suite.leaderboard.copies import DIGITS, LEAST_TELLING, copied_tasks
+from rlbench_suite.leaderboard.copies import DIGITS, MIN_TELLING_EPISODES, copied_tasks
 from rlbench_suite.leaderboard.site import Site, build
 from rlbench_suite.leaderboard.submit import submit
 
@@ -196,8 +196,8 @@ def test_episodes_that_all_who_play_best_share_are_no_copies():
     assert copied_tasks(alone, alone) == {cell[0]: 100}
     assert copied_tasks(best, best) == {}
     few = {
-        cell: alone[cell][: DIGITS * (LEAST_TELLING - 1)]
-        + best[cell][DIGITS * (LEAST_TELLING - 1) :]
+        cell: alone[cell][: DIGITS * (MIN_TELLING_EPISODES - 1)]
+        + best[cell][DIGITS * (MIN_TELLING_EPISODES - 1) :]
     }
     assert copied_tasks(few, few) == {}
     half = {cell: alone[cell][: DIGITS * 50] + best[cell][DIGITS * 50 :]}

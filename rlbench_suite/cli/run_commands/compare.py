@@ -66,7 +66,7 @@ def compare(
     """
     from rlbench_suite.cli.run_commands.finished import read_finished_runs
     from rlbench_suite.evaluation.report.comparison import verdicts
-    from rlbench_suite.evaluation.report.paired_cells import apart, count, gaps
+    from rlbench_suite.evaluation.report.paired_cells import count, find_separate_pairs, gaps
     from rlbench_suite.evaluation.report.run_selection import select_runs
     from rlbench_suite.evaluation.report.verdict_remarks import remarks
 
@@ -76,7 +76,7 @@ def compare(
         comparisons = verdicts(selected_runs)
         sentences = remarks(selected_runs, comparisons)
         missing_seeds = gaps(selected_runs)
-        unpaired_runs = apart(selected_runs)
+        unpaired_runs = find_separate_pairs(selected_runs)
     console = output_console()
     for verdict in comparisons:
         style = "bold green" if verdict.better else "bold yellow"

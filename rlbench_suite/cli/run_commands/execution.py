@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import typer
 from rich.console import Console
 
-from rlbench_suite.cli import INTERRUPTED, output_console, prepare_jax
+from rlbench_suite.cli import INTERRUPTED_EXIT_CODE, output_console, prepare_jax
 from rlbench_suite.core import registry
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def execute(
 
     console = output_console()
     with (
-        object_store.opened(out) as place,
+        object_store.open_store(out) as place,
         OpenRun.open(place.path, manifest, resume=resume) as run,
     ):
         failures = []
@@ -177,7 +177,7 @@ def execute(
                 except KeyboardInterrupt:
                     events.close()
                     _print_interruption(run, console, transcripts=bool(manifest.models))
-                    raise typer.Exit(INTERRUPTED) from None
+                    raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
         print_and_write_report(run, console, str(place), "studentised")
         for cell, reason in failures:
             print(f"failed: {cell}: {reason} (more in {place}/{runner.LOG})", file=sys.stderr)

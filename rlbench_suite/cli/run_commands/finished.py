@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rlbench_suite.evaluation.runs.object_store import fetched
+from rlbench_suite.evaluation.runs.object_store import fetch_runs
 from rlbench_suite.evaluation.runs.run import Run, read_runs
 
 
@@ -14,9 +14,9 @@ from rlbench_suite.evaluation.runs.run import Run, read_runs
 def read_finished_runs(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[Run]]:
     """Yield runs, and say on stderr which of them lack cells.
 
-    Arguments and errors are those of ``fetched``.
+    Arguments and errors are those of ``fetch_runs``.
     """
-    with fetched(runs, tables) as sources:
+    with fetch_runs(runs, tables) as sources:
         finished_runs = read_runs(sources)
         for source, run in zip(sources, finished_runs, strict=True):
             if remark := _on_missing_cells(run, source.name):

@@ -169,11 +169,11 @@ def rejudge(
     **Example**: `rlsuite-eval rejudge runs/llm.qwen3-SAT-v0-smoke`
     """
     prepare_jax()
-    from rlbench_suite.evaluation.runs.language_model import rejudged
+    from rlbench_suite.evaluation.runs.language_model import rejudge_run
 
     count = 0
     differing = 0
-    for file, transcript, result in rejudged(run):
+    for file, transcript, result in rejudge_run(run):
         count += 1
         if result != transcript.result:
             differing += 1

@@ -32,7 +32,7 @@ def report(
     from rlbench_suite.evaluation.runs.run import read_manifest
 
     with (
-        object_store.opened(run) as place,
+        object_store.open_store(run) as place,
         OpenRun.open(place.path, read_manifest(place.path)) as open_run,
     ):
         if not open_run.results():

@@ -58,7 +58,7 @@ def single(card: TaskCard, seconds: float) -> float:
     return steps / elapsed
 
 
-def batched(card: TaskCard, envs: int, seconds: float) -> float:
+def measure_batch(card: TaskCard, envs: int, seconds: float) -> float:
     """Measure steps per second of the vector environment with NumPy arrays in and out."""
     env: Any = make_vec(card.id, envs, autoreset_mode="SameStep")
     env.action_space.seed(0)
@@ -73,7 +73,7 @@ def batched(card: TaskCard, envs: int, seconds: float) -> float:
     return steps * envs / elapsed
 
 
-def fused(card: TaskCard, envs: int, seconds: float) -> float:
+def measure_fused(card: TaskCard, envs: int, seconds: float) -> float:
     """Measure steps per second of one compiled program that acts at random.
 
     It steps, and it resets finished episodes.

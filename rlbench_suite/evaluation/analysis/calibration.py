@@ -23,15 +23,17 @@ from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
 
 SOLVED_BY_NOOP = 0.9
 """Share of the way from random play to the reference from which doing nothing is about as good."""
-NEARLY_ALL = 0.95
+REFERENCE_SHARE = 0.95
 """Part of the reference's return at which any player is."""
 
-LARGEST_ERROR = 0.005
+MAX_ERROR = 0.005
 """Standard error that an end of the scale may have, in units of the score."""
 MAX_EPISODES = 100_000
 """Episodes of a player after which no more are played, whatever the error."""
-_BLOCK_EPISODES, _BLOCK_STEPS = 1_000, 5_000_000
-"""Episodes that are played at once: fewer where they are long."""
+_BLOCK_EPISODES = 1_000
+"""Episodes that are played at once; fewer where they are long."""
+_BLOCK_STEPS = 5_000_000
+"""Steps that the episodes played at once may have together."""
 
 
 def measure(
@@ -39,7 +41,7 @@ def measure(
     players: Sequence[str],
     *,
     episodes: int | None = None,
-    largest_error: float = LARGEST_ERROR,
+    largest_error: float = MAX_ERROR,
     seconds: float = math.inf,
     known_scores: Mapping[str, Score] | None = None,
 ) -> dict[str, Score]:
@@ -164,7 +166,7 @@ def remark(scores: Mapping[str, Score]) -> str:
         if (player := scores.get(name)) is None:
             continue
         gap, reference_gain = reference.mean - player.mean, reference.mean - random.mean
-        near = gap < (1 - NEARLY_ALL) * abs(reference.mean) or (
+        near = gap < (1 - REFERENCE_SHARE) * abs(reference.mean) or (
             name == "noop" and gap < (1 - SOLVED_BY_NOOP) * reference_gain
         )
         if near or not reference.low > player.high:  # also without numbers

@@ -49,11 +49,13 @@ KNOTS = 24
 """Actions in the table of a blind player."""
 PERIODS = (1, 2, 3, 4, 6, 8, 12, 24)
 """Periods of periodic tables; they divide :data:`KNOTS`."""
-PLAYERS_AT_ONCE, EPISODES_AT_ONCE = 64, 16
-"""Players of one call of the compiled program, and episodes of each."""
+PLAYERS_AT_ONCE = 64
+"""Players of one call of the compiled program."""
+EPISODES_AT_ONCE = 16
+"""Episodes of each of these players."""
 ELITE = 16
 """Players from which a round of improvement begins, and that play the final."""
-REPLACED = 0.2
+REPLACED_SHARE = 0.2
 """Share of the actions of a table that a round of improvement draws anew."""
 STEADY = ("constant", "ladder", "noop")
 """Kinds of players that do not count as sequences."""
@@ -262,7 +264,7 @@ class BlindSearch:
                 )
             return first._replace(table=self._repeat(self._actions(1)[0]), kind="constant")
         crossed = np.where(self.rng.random(KNOTS).reshape(column) < 0.3, second.table, first.table)
-        replaced = self.rng.random(KNOTS).reshape(column) < REPLACED
+        replaced = self.rng.random(KNOTS).reshape(column) < REPLACED_SHARE
         table = np.where(replaced, self._actions(KNOTS), crossed)
         if self.continuous:
             noise = 0.1 * (self.high - self.low) * self.rng.normal(size=table.shape)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from rlbench_suite.contexts.atomic_files import replacing, writing
 from rlbench_suite.core import registry
 from rlbench_suite.core.task import Task
-from rlbench_suite.evaluation.analysis.step_response import Tracked, tracked
+from rlbench_suite.evaluation.analysis.step_response import Tracked, tracked_quantities
 from rlbench_suite.evaluation.analysis.sweeps import refuse_other_spaces
 from rlbench_suite.evaluation.runs.cell_policies import find_cell, read_policy
 from rlbench_suite.evaluation.trajectory import Trajectory, columns, play
@@ -110,7 +110,7 @@ def tracked_by_player(
     """Return the tracked quantities of each episode of each player, those of all its agents."""
     return {
         name: [
-            tracked(task, episode, agent)
+            tracked_quantities(task, episode, agent)
             for episode in player_episodes
             for agent in range(task.card.agents)
         ]

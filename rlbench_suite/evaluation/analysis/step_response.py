@@ -131,7 +131,7 @@ def responses(tracked: Tracked) -> list[Response]:
     return answers
 
 
-def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[Tracked]:
+def tracked_quantities(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[Tracked]:
     """Return the tracked quantities of an episode.
 
     They are each ``X`` with a ``setpoint_X``, and the errors that the task names.

@@ -61,7 +61,7 @@ It is the number of steps for which a policy holds each action.
 TIMES = "times"
 """Beginning of the parameter that :func:`sweep_constant` varies: ``times inertia``."""
 FOLDER = "sweeps"
-_LONGEST_VALUES = 48
+_MAX_VALUE_CHARACTERS = 48
 """Characters up to which the name of a sweep's files lists its values."""
 SCHEMA = pa.schema([
     ("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64()), ("parameter", pa.string()),
@@ -113,7 +113,7 @@ class Sweep:
     def name(self) -> str:
         """Name of the files, without a suffix. Sweeps of other values have other names."""
         values = ",".join(self.values)
-        if len(values) > _LONGEST_VALUES or set(values) & set("/\\:"):
+        if len(values) > _MAX_VALUE_CHARACTERS or set(values) & set("/\\:"):
             values = f"{len(self.values)}_values_{hashlib.sha256(values.encode()).hexdigest()[:12]}"
         return f"{self.card.file_name}-{self.parameter.replace(' ', '_')}-{values}"
 

@@ -267,7 +267,7 @@ class Network:
 
         They are whole numbers of a step that each output has.
         """
-        return replace(self, layers=tuple(_quantised(layer) for layer in self.layers))
+        return replace(self, layers=tuple(_quantise_layer(layer) for layer in self.layers))
 
 
 def quantise(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -393,7 +393,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return half
 
 
-def _quantised(layer: Layer) -> Layer:
+def _quantise_layer(layer: Layer) -> Layer:
     if isinstance(layer, Affine):
         return _eight_bits(layer)
     return type(layer)(*map(_eight_bits, layer)) if isinstance(layer, Memory) else layer

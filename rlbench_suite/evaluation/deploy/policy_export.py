@@ -19,9 +19,9 @@ from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 from rlbench_suite.evaluation.runs.cell_policies import find_cell, read_policy
 from rlbench_suite.evaluation.trajectory import Trajectory, play
 
-_NUMBERS = 4096
+_TEST_VECTOR_NUMBERS = 4096
 """Approximate number of observed numbers in the test vectors of a header."""
-_CHECKED = 4
+_CHECKED_EPISODES = 4
 """Episodes on which an exported network is compared with its policy."""
 
 
@@ -99,7 +99,7 @@ def read_export(
         ]
         loss = returns[0] - returns[1]
     player = policy if not network.sampled and not eight_bits else NetworkPolicy(network, task)
-    episodes = play(task, player, seeds[:_CHECKED])
+    episodes = play(task, player, seeds[:_CHECKED_EPISODES])
     result = run.result(cell)
     mean_cost = result.mean_cost if result else 0.0
     return Export(cell, task, network, episodes, difference(network, episodes), loss, mean_cost)
@@ -156,7 +156,7 @@ def c(export: Export, name: str) -> str:
         ValueError: a number is not finite.
     """
     task, network, episode = export.task, export.network, export.episodes[0]
-    steps = min(len(episode.actions), max(4, min(32, _NUMBERS // network.features)))
+    steps = min(len(episode.actions), max(4, min(32, _TEST_VECTOR_NUMBERS // network.features)))
     observation_scales = entry_scales(task, "observation", network.features)
     acted = (
         np.ones(network.outputs)

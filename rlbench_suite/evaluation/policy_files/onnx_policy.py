@@ -39,7 +39,7 @@ ANSWERS = ("action", "mean", "logits")
 OUTPUTS = (*ANSWERS, "next_state")
 LOOPS = frozenset({"Loop", "Scan"})
 """Operators that repeat others. No exported policy of a known library has one."""
-NEEDED = (
+MISSING_EXTRA = (
     "ONNX policies need onnx and onnxruntime; install them with: pip install 'rlbench-suite[onnx]'"
 )
 
@@ -258,7 +258,7 @@ def _model(path: Path) -> Any:
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError:
-        raise ImportError(NEEDED) from None
+        raise ImportError(MISSING_EXTRA) from None
     try:
         model = onnx.load_model_from_string(path.read_bytes())
     except (DecodeError, ValueError):
@@ -313,7 +313,7 @@ def _session(path: Path, data: bytes) -> Any:
     try:
         import onnxruntime
     except ImportError:
-        raise ImportError(NEEDED) from None
+        raise ImportError(MISSING_EXTRA) from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4

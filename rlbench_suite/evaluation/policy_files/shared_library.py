@@ -37,14 +37,14 @@ from rlbench_suite.evaluation.flat_rows import FlatRows, entry_scales
 from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint, sha256
 
 NAME = "controller"
-TRUSTED = "RLSUITE_TRUSTED_CONTROLLER"
+TRUSTED_VARIABLE = "RLSUITE_TRUSTED_CONTROLLER"
 """Environment variable with the SHA-256 of the one file that may be loaded.
 
 It reaches worker processes.
 """
 ABI = 1
 _SIZES = ("abi", "inputs", "outputs", "discrete", "state_bytes")
-_LARGEST = 2**24
+_MAX_STATE_BYTES = 2**24
 """Largest memory of a controller in bytes."""
 
 
@@ -62,7 +62,7 @@ def open_controller(path: Path, *, trust: bool) -> Checkpoint:
         raise ValueError(
             f"{path} is native code, which may do anything on this machine; add --trust to run it."
         )
-    os.environ[TRUSTED] = digest
+    os.environ[TRUSTED_VARIABLE] = digest
     return Checkpoint(path, digest, NAME, None, {})
 
 
@@ -138,9 +138,10 @@ class Controller:
                 raise ValueError(
                     f"{path}: on {rows.task_id} rlsuite_{name}() is {value}, got {sizes[name]}."
                 )
-        if not 0 <= sizes["state_bytes"] <= _LARGEST:
+        if not 0 <= sizes["state_bytes"] <= _MAX_STATE_BYTES:
             raise ValueError(
-                f"{path}: rlsuite_state_bytes() is 0 to {_LARGEST}, got {sizes['state_bytes']}."
+                f"{path}: rlsuite_state_bytes() is 0 to {_MAX_STATE_BYTES}, got "
+                f"{sizes['state_bytes']}."
             )
         self._bytes = max(1, sizes["state_bytes"])
         self._begin, self._step = self._function("reset"), self._function("step")
@@ -211,7 +212,7 @@ def _load(path: Path) -> ctypes.CDLL:
         ValueError: the command line did not trust this file.
     """
     data = path.read_bytes()
-    if hashlib.sha256(data).hexdigest() != os.environ.get(TRUSTED):
+    if hashlib.sha256(data).hexdigest() != os.environ.get(TRUSTED_VARIABLE):
         raise ValueError(
             f"{path} is native code and is not loaded: only rlsuite-eval judge FILE --trust loads "
             "a controller."

@@ -34,8 +34,8 @@ from rlbench_suite.core.registry import constraint
 from rlbench_suite.evaluation.report.paired_cells import (
     Gap,
     Pairs,
-    apart,
     count,
+    find_separate_pairs,
     gaps,
     on_apart,
     on_shared,
@@ -54,9 +54,9 @@ from rlbench_suite.evaluation.statistics import aggregates, profiles
 from rlbench_suite.evaluation.statistics.intervals import Estimate
 from rlbench_suite.evaluation.statistics.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.statistics.power import (
-    LEAST_SEEDS,
     LEVEL,
-    MOST_SEEDS,
+    MAX_SEEDS,
+    MIN_PAIRED_SEEDS,
     POWER,
     seeds_needed,
 )
@@ -200,7 +200,7 @@ def survives(difference: float, unseen: float, runs: int) -> bool:
 def verdicts(runs: Sequence[Run]) -> list[Verdict]:
     """Compare every two agents that share a task, seed and evaluation episodes.
 
-    See :func:`apart`.
+    See :func:`find_separate_pairs`.
 
     Raises:
         ValueError: there are fewer than two agents, no two of them have a pair of cells, or the
@@ -211,7 +211,7 @@ def verdicts(runs: Sequence[Run]) -> list[Verdict]:
     if len(agents) < 2:
         refusal = " ".join([f"{', '.join(agents)} is the only agent.", *on_shared(runs)])
         raise ValueError(f"There is nothing to compare: {refusal} Name a run with another agent.")
-    separate_pairs = apart(runs)
+    separate_pairs = find_separate_pairs(runs)
     pairs = [pair for pair in combinations(agents, 2) if pair not in separate_pairs]
     if not pairs:
         raise ValueError(f"There is nothing to compare. {on_apart(separate_pairs, agents)}")
@@ -223,12 +223,12 @@ def verdicts(runs: Sequence[Run]) -> list[Verdict]:
     undecided = [
         replace(
             verdict,
-            tasks=tuple(_decided_task(verdict, task, next(single)) for task in verdict.tasks),
+            tasks=tuple(_decide_task(verdict, task, next(single)) for task in verdict.tasks),
         )
         for verdict in undecided
     ]
     return [
-        _decided(verdict, corrected)
+        _decide(verdict, corrected)
         for verdict, corrected in zip(
             undecided, holm([verdict.p for verdict in undecided]), strict=True
         )
@@ -347,7 +347,7 @@ def _compare(
         failed=tuple(
             sum(failed.get((agent, task), 0) for task in {*x, *y}) for agent in (first, second)
         ),
-        unpaired=(_unpaired(x, pairs), _unpaired(y, pairs)),
+        unpaired=(_count_unpaired(x, pairs), _count_unpaired(y, pairs)),
         difference=difference,
         unseen=unseen,
         constrained=aggregates.mean(
@@ -361,7 +361,7 @@ def _compare(
         p=p,
         corrected=p,
         better=None,
-        seeds_needed=_needed(list(differences.values()), comparisons, unseen),
+        seeds_needed=_count_needed_seeds(list(differences.values()), comparisons, unseen),
         ranks_below=None,
         words="",
     )
@@ -397,7 +397,7 @@ def _scale_error(difference: float, error: Callable[[float], float] | None) -> f
     return abs(difference) * math.hypot(error(0.0), error(1.0))
 
 
-def _unpaired(cells: Cells, pairs: Mapping[str, np.ndarray]) -> int:
+def _count_unpaired(cells: Cells, pairs: Mapping[str, np.ndarray]) -> int:
     return sum(len(cells[task]) - len(scores) for task, scores in pairs.items())
 
 
@@ -413,7 +413,9 @@ def _effect(difference: float, differences: Sequence[np.ndarray]) -> float | Non
     return difference / spread if spread > 1e-9 * abs(difference) else None
 
 
-def _needed(differences: Sequence[np.ndarray], comparisons: int, unseen: float) -> int | None:
+def _count_needed_seeds(
+    differences: Sequence[np.ndarray], comparisons: int, unseen: float
+) -> int | None:
     seeds, means = min(map(len, differences)), [float(values.mean()) for values in differences]
     if seeds < 2 or sum(means) == 0:
         return None
@@ -422,7 +424,7 @@ def _needed(differences: Sequence[np.ndarray], comparisons: int, unseen: float) 
     return None if needed is None else max(needed, seeds + 1)
 
 
-def _decided_task(verdict: Verdict, task: TaskDifference, corrected: float) -> TaskDifference:
+def _decide_task(verdict: Verdict, task: TaskDifference, corrected: float) -> TaskDifference:
     """Return the difference on a task with its corrected p-value and the better agent."""
     better = None
     if corrected < LEVEL and task.survives and not task.failed:
@@ -432,11 +434,11 @@ def _decided_task(verdict: Verdict, task: TaskDifference, corrected: float) -> T
     )
 
 
-def _decided(verdict: Verdict, corrected: float) -> Verdict:
+def _decide(verdict: Verdict, corrected: float) -> Verdict:
     """Return the verdict with its corrected p-value, the better agent and the words."""
     difference, better = verdict.difference, None
     excludes_zero = difference.low > 0 or difference.high < 0
-    allowed = verdict.seeds >= LEAST_SEEDS and not any(verdict.failed)
+    allowed = verdict.seeds >= MIN_PAIRED_SEEDS and not any(verdict.failed)
     if allowed and corrected < LEVEL and verdict.survives and excludes_zero:
         better = verdict.first if difference.point > 0 else verdict.second
     verdict = replace(
@@ -496,10 +498,10 @@ def _words(verdict: Verdict) -> str:
             f"{' and '.join(owners)} failed, and a failure is not a gap: finish them, or they "
             "decide nothing"
         )
-    elif verdict.seeds < LEAST_SEEDS:
+    elif verdict.seeds < MIN_PAIRED_SEEDS:
         reason = (
-            f"a verdict needs at least {LEAST_SEEDS} paired seeds on every task, and the fewest "
-            f"are {verdict.seeds}"
+            f"a verdict needs at least {MIN_PAIRED_SEEDS} paired seeds on every task, and the "
+            f"fewest are {verdict.seeds}"
         )
     elif verdict.difference.point == 0:
         reason = "the mean scores are equal"
@@ -533,7 +535,7 @@ def _more_seeds(verdict: Verdict) -> str:
         return ""
     if verdict.seeds_needed is None:
         return (
-            f"If the true difference is as small as the measured one, {MOST_SEEDS:,} seeds are not "
+            f"If the true difference is as small as the measured one, {MAX_SEEDS:,} seeds are not "
             "enough."
         )
     more = verdict.seeds_needed - verdict.seeds

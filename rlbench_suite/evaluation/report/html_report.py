@@ -40,7 +40,7 @@ def write_html(report: Report) -> None:
         tiles=list(_tiles(report)),
         said=list(remarks(report)),
         aggregates=list(_aggregate_charts(report, colour)),
-        compared=_compared(report),
+        compared=_compared_agents(report),
         improvement=_improvement(report),
         rows=report.rows,
         transfers=report.transfers,
@@ -128,7 +128,7 @@ def _aggregate_charts(report: Report, colour: dict[str, int]) -> Iterable[Markup
     )
 
 
-def _compared(report: Report) -> list[str]:
+def _compared_agents(report: Report) -> list[str]:
     """Return the agents that are compared with each other: all, or none if there is only one."""
     agents = list(report.comparison.agents) if report.comparison else []
     return agents if len(agents) > 1 else []
@@ -139,7 +139,7 @@ def _improvement(report: Report) -> dict[str, list[Estimate | None]]:
     table: dict[str, list[Estimate | None]] = {}
     for x, above in report.above_zero.items():
         improvements = (
-            [report.comparison.improvement.get((x, y)) for y in _compared(report)]
+            [report.comparison.improvement.get((x, y)) for y in _compared_agents(report)]
             if report.comparison
             else []
         )

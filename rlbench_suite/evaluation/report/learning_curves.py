@@ -18,7 +18,7 @@ POINTS = 11
 REPLICATES = 200
 """Bootstrap replicates of a band. Its width on a chart needs no more."""
 
-MOST_BANDS = 4
+MAX_BANDS = 4
 """Agents up to which curves have bands.
 
 More bands would hide each other, and take seconds in large runs.
@@ -86,7 +86,7 @@ def charts(
     agents = [
         agent for agent in colour if tasks and all(curves.get((agent, task)) for task in tasks)
     ]
-    band = len(agents) <= MOST_BANDS
+    band = len(agents) <= MAX_BANDS
     for title, column, label in (
         ("Sample efficiency", "steps", "share of the training steps"),
         ("Time efficiency", "seconds", "seconds of training a task, without compilation"),

@@ -43,7 +43,7 @@ class Gap:
     finished: int
 
 
-def apart(runs: Sequence[Run]) -> list[tuple[str, str]]:
+def find_separate_pairs(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Return the pairs of agents that have no task, seed and evaluation episodes in common."""
     agents = cells_by_agent(runs)
     return [

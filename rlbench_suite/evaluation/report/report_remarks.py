@@ -124,7 +124,7 @@ def several(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-LEAST_SEEDS = 5
+MIN_INTERVAL_SEEDS = 5
 """Smallest number of seeds whose intervals cover about as often as they say."""
 
 
@@ -135,13 +135,13 @@ def on_few_seeds(seeds: Collection[int]) -> Iterable[str]:
     """
     if 1 in seeds:
         yield (
-            f"One seed has no interval; use at least {LEAST_SEEDS} seeds to know how certain a "
-            "score is."
+            f"One seed has no interval; use at least {MIN_INTERVAL_SEEDS} seeds to know how "
+            "certain a score is."
         )
-    if few := [number for number in seeds if 1 < number < LEAST_SEEDS]:
+    if few := [number for number in seeds if 1 < number < MIN_INTERVAL_SEEDS]:
         yield (
             f"Some scores have only {min(few)} seeds. Do not trust intervals of fewer than "
-            f"{LEAST_SEEDS} seeds: they "
+            f"{MIN_INTERVAL_SEEDS} seeds: they "
             "may miss the truth far more often than they say, or be so wide that they say nothing."
         )
 
@@ -197,7 +197,7 @@ def _conversations(models: list[Passing]) -> Iterable[str]:
         )
 
 
-OTHER_LIBRARY = "sb3-"
+OTHER_LIBRARY_PREFIX = "sb3-"
 """Beginning of the names of agents of Stable-Baselines3."""
 
 
@@ -210,7 +210,7 @@ def _other_libraries(report: Report) -> Iterable[str]:
     foreign = [
         row.agent
         for row in report.rows
-        if row.agent.startswith(OTHER_LIBRARY) and row.agent not in saved
+        if row.agent.startswith(OTHER_LIBRARY_PREFIX) and row.agent not in saved
     ]
     agents = list(dict.fromkeys(foreign))
     if agents:
@@ -222,7 +222,7 @@ def _other_libraries(report: Report) -> Iterable[str]:
             "their scores compare settings as well as algorithms."
         )
     if brought := [
-        name for name, policy in saved.items() if policy.agent.startswith(OTHER_LIBRARY)
+        name for name, policy in saved.items() if policy.agent.startswith(OTHER_LIBRARY_PREFIX)
     ]:
         yield (
             f"{', '.join(brought)}: settings are those of whoever trained it, which the suite does "

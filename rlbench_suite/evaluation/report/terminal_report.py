@@ -23,9 +23,9 @@ _RESULTS = {"return", "constrained", "worst tenth", "success", "cost"}
 """Columns that are empty for an agent with failed cells."""
 _BROKEN = " !"
 """Mark of a score that breaks a constraint. A sentence below the tables explains it."""
-_FLOORED = " ~"
+_FLOORED_MARK = " ~"
 """Mark of a score with episodes whose return is not finite."""
-_PRIVILEGED = " †"
+_PRIVILEGED_MARK = " †"
 """Mark of an agent that reads the state or params of the task.
 
 A sentence below the tables explains it.
@@ -48,13 +48,13 @@ def print_report(report: Report, console: Console) -> None:
     rows: list[dict[str, str | Text]] = [
         {
             "task": row.card.name,
-            "agent": row.agent + _PRIVILEGED * row.privileged,
+            "agent": row.agent + _PRIVILEGED_MARK * row.privileged,
             "zero": f"{row.scale.zero.mean:.4g} ({row.scale.zero_player})",
             "reference": f"{row.scale.reference.mean:.4g}",
             "return": f"{row.mean_return:.4g}",
             "score": _with_interval(row.score)
             + _BROKEN * row.violates
-            + _FLOORED * bool(row.floored),
+            + _FLOORED_MARK * bool(row.floored),
             **(
                 {"constrained": _with_interval(row.constrained) if row.card.constraint else "-"}
                 if limited
@@ -80,7 +80,8 @@ def print_report(report: Report, console: Console) -> None:
         rows = [
             {
                 "task": transfer.card.name,
-                "agent": transfer.agent + _PRIVILEGED * bool(report.privileged(transfer.agent)),
+                "agent": transfer.agent
+                + _PRIVILEGED_MARK * bool(report.privileged(transfer.agent)),
                 "trained on": transfer.trained_on.name,
                 "score minus score where trained": transfer.gap_text,
             }
@@ -91,7 +92,7 @@ def print_report(report: Report, console: Console) -> None:
         rows = [
             {
                 "task": gap.card.name,
-                "agent": gap.agent + _PRIVILEGED * bool(report.privileged(gap.agent)),
+                "agent": gap.agent + _PRIVILEGED_MARK * bool(report.privileged(gap.agent)),
                 "train score": _with_interval(gap.train),
                 "test score": _with_interval(gap.test),
                 "gap": gap.gap_text,
@@ -120,7 +121,7 @@ def print_report(report: Report, console: Console) -> None:
                 } | texts_by_title
             rows.append(
                 {
-                    "agent": agent + _PRIVILEGED * bool(report.privileged(agent)),
+                    "agent": agent + _PRIVILEGED_MARK * bool(report.privileged(agent)),
                     **texts_by_title,
                     **costs,
                 }

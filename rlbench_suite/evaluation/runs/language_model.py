@@ -39,7 +39,7 @@ from rlbench_suite.language.playing import (
 
 NAME = "llm"
 FOLDER = "transcripts"
-MOST_EPISODES = 2**16
+MAX_EPISODES = 2**16
 """Size of the block of environment seeds that a seed's evaluation has (``protocol.py``)."""
 
 
@@ -83,8 +83,8 @@ class LanguageModel:
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise ValueError(f"samples must be at least 1, got {self.samples}.")
-        if self.episodes is not None and not 1 <= self.episodes <= MOST_EPISODES:
-            raise ValueError(f"episodes must be from 1 to {MOST_EPISODES}, got {self.episodes}.")
+        if self.episodes is not None and not 1 <= self.episodes <= MAX_EPISODES:
+            raise ValueError(f"episodes must be from 1 to {MAX_EPISODES}, got {self.episodes}.")
 
     @property
     def name(self) -> str:
@@ -215,7 +215,7 @@ def _record(transcripts: list[Transcript], horizon: int) -> Record:
     )
 
 
-def rejudged(path: Path) -> Iterator[tuple[Path, Transcript, Result]]:
+def rejudge_run(path: Path) -> Iterator[tuple[Path, Transcript, Result]]:
     """Judge every transcript of a run again.
 
     Yield its file, the transcript, and the scores that its replies earn.

@@ -15,7 +15,8 @@ from pydantic import BaseModel
 import rlbench_suite
 
 _SETTINGS = ("JAX_", "XLA_", "PJRT_", "OMP_")
-_EVERYTHING, _WEIGHTS = "episodes and trained weights", "trained weights"
+_EVERYTHING = "episodes and trained weights"
+_WEIGHTS = "trained weights"
 _OFF = ("", "0", "f", "false", "n", "no", "off")
 _ON = ("1", "t", "true", "y", "yes", "on")
 _CHANGING = {

@@ -60,7 +60,7 @@ class OpenRun(Run):
     Args:
         path: the directory.
         manifest: settings of the run.
-        wanted: the requested cells.
+        requested_cells: cells that this launch asked for.
     """
 
     def __init__(
@@ -263,19 +263,21 @@ class OpenRun(Run):
     @contextmanager
     def sitting(self) -> Iterator[None]:
         """Record the machine, start, end and energy of this launch in the manifest."""
-        started, launched, joules_before = datetime.now(UTC), time.monotonic(), joules()
-        now = Sitting(arguments=sys.argv[1:], machine=Machine.this(), started=started)
-        self._write_manifest([*self.manifest.sittings, now])
+        start_time = datetime.now(UTC)
+        start_seconds = time.monotonic()
+        joules_before = joules()
+        sitting = Sitting(arguments=sys.argv[1:], machine=Machine.this(), started=start_time)
+        self._write_manifest([*self.manifest.sittings, sitting])
         try:
             yield
         finally:
-            finished, joules_after = datetime.now(UTC), joules()
-            ended = {"finished": finished, "wall_seconds": time.monotonic() - launched}
-            if (
-                joules_before and joules_after and joules_after > joules_before
-            ):  # otherwise a counter wrapped around
-                ended["energy_joules"] = joules_after - joules_before
-            self._write_manifest([*self.manifest.sittings[:-1], now.model_copy(update=ended)])
+            end_time = datetime.now(UTC)
+            joules_after = joules()
+            end = {"finished": end_time, "wall_seconds": time.monotonic() - start_seconds}
+            # A smaller number means that a counter wrapped around.
+            if joules_before and joules_after and joules_after > joules_before:
+                end["energy_joules"] = joules_after - joules_before
+            self._write_manifest([*self.manifest.sittings[:-1], sitting.model_copy(update=end)])
 
     def _write_manifest(self, sittings: list[Sitting]) -> None:
         self.manifest = self.manifest.model_copy(update={"sittings": sittings})

@@ -66,7 +66,7 @@ from rlbench_suite.evaluation.statistics.unseen_runs import (
     Bounds,
     Kind,
     of_two_kinds,
-    widened,
+    widen,
 )
 
 REPLICATES = 5_000
@@ -190,7 +190,7 @@ def means(
     if method == "percentile":
         bounds = None
     return [
-        widened(estimates[i], sample, "mean", bounds, confidence, seed)
+        widen(estimates[i], sample, "mean", bounds, confidence, seed)
         for i, sample in enumerate(samples)
     ]
 
@@ -261,9 +261,7 @@ def iqm_difference(
     ends = []
     for sample in (sample_x, sample_y):
         middle = float(_iqm(sample, np.ones((len(sample.pooled), 1)))[0, 0])
-        interval = widened(
-            Estimate(middle, middle, middle), sample, "iqm", bounds, confidence, seed
-        )
+        interval = widen(Estimate(middle, middle, middle), sample, "iqm", bounds, confidence, seed)
         ends.append((middle - interval.low, interval.high - middle))
     below = math.hypot(ends[0][0], ends[1][1])
     above = math.hypot(ends[0][1], ends[1][0])
@@ -277,7 +275,7 @@ def iqm_difference(
     )
     if all(of_two_kinds(values) for values in pairs.strata):  # equal differences
         width = bounds[1] - bounds[0]
-        return widened(estimate, pairs, "iqm", (-width, width), confidence, seed)
+        return widen(estimate, pairs, "iqm", (-width, width), confidence, seed)
     return estimate
 
 
@@ -489,7 +487,7 @@ def compare(
         error = error_of_mean(dict(zip(sample.tasks, sample.strata, strict=True)), anchors or {})
         middle, average, typical, gap = (
             with_error(
-                widened(interval.estimates()[0], sample, kind, bounds, confidence, seed), error
+                widen(interval.estimates()[0], sample, kind, bounds, confidence, seed), error
             )
             for kind, interval in zip(_METRICS, intervals, strict=True)
         )
@@ -521,7 +519,7 @@ def _estimate(
     estimate = bootstrap([(sample,)], [_METRICS[kind]], replicates, confidence, seed, method)[0][
         0
     ].estimates()[0]
-    return widened(
+    return widen(
         estimate, sample, kind, None if method == "percentile" else bounds, confidence, seed
     )
 

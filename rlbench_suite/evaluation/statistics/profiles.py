@@ -51,7 +51,7 @@ def performance_profile(
     Raises:
         ValueError: as :func:`iqm`, or thresholds that are not a finite vector.
     """
-    return profile_of(Sample.of(scores), thresholds(taus), _checked(confidence))
+    return profile_of(Sample.of(scores), thresholds(taus), _check_confidence(confidence))
 
 
 def probability_of_improvement(x: Scores, y: Scores, *, confidence: float = 0.95) -> Estimate:
@@ -73,7 +73,9 @@ def probability_of_improvement(x: Scores, y: Scores, *, confidence: float = 0.95
     """
     samples = {"x": Sample.of(x, "x"), "y": Sample.of(y, "y")}
     tasks = shared_tasks(samples)
-    return improvement_of(samples["x"].on(tasks), samples["y"].on(tasks), _checked(confidence))
+    return improvement_of(
+        samples["x"].on(tasks), samples["y"].on(tasks), _check_confidence(confidence)
+    )
 
 
 def probability_above(scores: Scores, level: float, *, confidence: float = 0.95) -> Estimate:
@@ -93,7 +95,7 @@ def probability_above(scores: Scores, level: float, *, confidence: float = 0.95)
     shares = [
         float(np.mean((values > level) + 0.5 * (values == level))) for values in sample.strata
     ]
-    return _share(shares, sample.sizes, _checked(confidence))
+    return _share(shares, sample.sizes, _check_confidence(confidence))
 
 
 def thresholds(taus: ArrayLike) -> Floats:
@@ -142,7 +144,7 @@ def _share(shares: Sequence[float], runs: Sequence[int], confidence: float) -> E
     return Estimate(point, min(float(low[0]), point), max(float(high[0]), point))
 
 
-def _checked(confidence: float) -> float:
+def _check_confidence(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise ValueError(f"The confidence must lie in (0, 1); given {confidence}.")
     return confidence

@@ -49,26 +49,29 @@ It is a fraction of their range, by the number of seeds. Fewer seeds count as fi
 seeds on it is a half.
 """
 
-TOGETHER = 1.5
+MIN_COMMON_VARIANCE_RATIO = 1.5
 """Ratio of variances from which seeds rise and fall together.
 
 It divides the variance of the mean over tasks by whole seeds by that of independent runs.
 """
 
-TAIL_WITHIN, TAIL_BEYOND = 2.0, 4.0
-"""Distance beyond the seen runs of an agent at which an unseen one may lie.
+TAIL_INSIDE_SCALE = 2.0
+"""Distance beyond the seen runs at which an unseen one may lie, for scores within :data:`SCALE`.
 
-Its unit is the distance from the median to the lowest or highest score. The first holds where the
-scores lie within :data:`SCALE`, the second where they leave it, so that nothing bounds them. Chosen
-so that ``benchmarks/coverage/false_verdicts.py`` counts at most .06 for lognormal scores against
-scores that are always equal, or spread by .3.
+Its unit is the distance from an agent's median to its lowest or highest score. Chosen, like
+:data:`TAIL_OUTSIDE_SCALE`, so that ``benchmarks/coverage/false_verdicts.py`` counts at most .06 for
+lognormal scores against scores that are always equal, or spread by .3.
 """
 
-_MOST_WEIGHINGS, _LEAST_WEIGHINGS, _MOST_WEIGHTS = 1_000, 400, 500_000
-"""Random weighings of the runs.
+TAIL_OUTSIDE_SCALE = 4.0
+"""The same where scores leave the scale, so that nothing bounds them."""
 
-There are fewer if there are many runs, whose interval the bounds hardly change.
-"""
+_MAX_WEIGHINGS = 1_000
+"""Random weighings of the runs."""
+_MIN_WEIGHINGS = 400
+"""The same with many runs, whose interval the bounds hardly change."""
+_MAX_WEIGHTS = 500_000
+"""Weighings times runs, from which there are fewer weighings."""
 _LEVEL = 0.05
 
 
@@ -149,15 +152,15 @@ def ends_of_runs(scores: Floats) -> tuple[Bounds, Bounds]:
             median = float(np.median(agent_scores))
             minimum = float(agent_scores.min())
             maximum = float(agent_scores.max())
-            below = TAIL_WITHIN if lowest >= SCALE[0] else TAIL_BEYOND
-            above = TAIL_WITHIN if highest <= SCALE[1] else TAIL_BEYOND
+            below = TAIL_INSIDE_SCALE if lowest >= SCALE[0] else TAIL_OUTSIDE_SCALE
+            above = TAIL_INSIDE_SCALE if highest <= SCALE[1] else TAIL_OUTSIDE_SCALE
             low = min(low, minimum - excess * below * (median - minimum))
             high = max(high, maximum + excess * above * (maximum - median))
         ends.append((low, high))
     return ends[0], ends[1]
 
 
-def widened(
+def widen(
     estimate: Estimate,
     sample: Sample,
     kind: Kind,
@@ -239,7 +242,7 @@ def _stretch(
         return 1.0, False
     by_seed = np.mean(strata, axis=0)
     ratio = by_seed.var(ddof=1) / seeds * len(strata) ** 2 / total_variance
-    if ratio <= TOGETHER:
+    if ratio <= MIN_COMMON_VARIANCE_RATIO:
         return 1.0, False
     tail = 1 - confidence
     return math.sqrt(ratio) * float(critical_t(tail, seeds - 1) / critical_t(tail, 1e9)), True
@@ -256,14 +259,14 @@ def _one_more_run(
         (min(bounds[0], float(pooled.min())), tail),
         (max(bounds[1], float(pooled.max())), 1 - tail),
     ):
-        values = _weighted(strata, bound, kind, seed)
+        values = _weighted_statistic(strata, bound, kind, seed)
         ends.append(float(np.quantile(values, quantile)))
     if kind == "optimality_gap":
         ends = [1 - ends[1], 1 - ends[0]]
     return ends[0], ends[1]
 
 
-def _weighted(strata: Sequence[Floats], bound: float, kind: Kind, seed: int) -> Floats:
+def _weighted_statistic(strata: Sequence[Floats], bound: float, kind: Kind, seed: int) -> Floats:
     """Return the statistic of the runs and one at the bound under random weights.
 
     The shape is ``(n_weighings,)``.
@@ -307,7 +310,7 @@ def _weights(sizes: tuple[int, ...], seed: int) -> tuple[Floats, tuple[Floats, .
 
 
 def _weighings(runs: int) -> int:
-    return min(max(_MOST_WEIGHTS // runs, _LEAST_WEIGHINGS), _MOST_WEIGHINGS)
+    return min(max(_MAX_WEIGHTS // runs, _MIN_WEIGHINGS), _MAX_WEIGHINGS)
 
 
 def _beta(runs: int, number: int, seed: int, task: int) -> Floats:

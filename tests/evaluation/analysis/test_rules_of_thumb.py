@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from rules_of_thumb import PREFERRED, Thumbs
+from rules_of_thumb import PREFERRED_VALUE, Thumbs
 from yardsticks import FAMILIES, OF_CHOICES, Arena
 
 from rlbench_suite.adapters.rollout import play
@@ -74,7 +74,7 @@ def test_rules_play_in_the_audit_as_in_the_ordinary_rollout() -> None:
     rng = np.random.default_rng(2)
     rule, _ = search.draw(rng)
     table = rng.random(rule.table.shape).astype(np.float32)
-    table[1, 7] = PREFERRED
+    table[1, 7] = PREFERRED_VALUE
     rule = rule._replace(table=table, period=np.int32(3), again=np.float32(0.7))
     audited = arena.all_alike(rule, 0, 512, "test")
     alone = jax.tree.map(lambda leaf: leaf[0], search.players([rule]))

@@ -185,7 +185,7 @@ def test_onnx_and_c_act_as_jax_does(
     assert export.difference <= (0 if export.network.choices else 1e-5)
     (tmp_path / "policy.onnx").write_bytes(policy_export.onnx(export))
     library = compiled(export, tmp_path)
-    monkeypatch.setenv(shared_library.TRUSTED, shared_library.sha256(library))
+    monkeypatch.setenv(shared_library.TRUSTED_VARIABLE, shared_library.sha256(library))
     players = [OnnxPolicy(tmp_path / "policy.onnx", task), shared_library.Controller(library, task)]
     observations, masks = observations_of(task, np.random.default_rng(1))
     expected = acted_in_jax(policy, observations, masks)
@@ -304,7 +304,7 @@ def test_names_and_texts_cannot_leave_their_place() -> None:
 def test_native_code_is_loaded_only_where_the_command_line_trusts_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(shared_library.TRUSTED, raising=False)
+    monkeypatch.delenv(shared_library.TRUSTED_VARIABLE, raising=False)
     task, file = registry.card("PMSMCurrent-v0").build(), tmp_path / "mine.so"
     file.write_bytes(b"\x7fELF, perhaps")
     with pytest.raises(ValueError, match="add --trust"):
@@ -315,10 +315,10 @@ def test_native_code_is_loaded_only_where_the_command_line_trusts_it(
     ):
         result = CliRunner().invoke(app, arguments)
         assert words in str(result.exception)
-    assert shared_library.TRUSTED not in os.environ
+    assert shared_library.TRUSTED_VARIABLE not in os.environ
     with pytest.raises(ValueError, match="is not loaded"):  # as from the folder of a stranger's run
         shared_library.Controller(file, task)
-    monkeypatch.setenv(shared_library.TRUSTED, "")
+    monkeypatch.setenv(shared_library.TRUSTED_VARIABLE, "")
     checkpoint = shared_library.open_controller(file, trust=True)
     assert checkpoint.label.startswith("controller.")
     with pytest.raises(OSError, match="Cannot load"):

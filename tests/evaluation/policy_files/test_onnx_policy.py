@@ -1,6 +1,4 @@
-"""ONNX files as saved policies: the same play as in NumPy or JAX,
-and one sentence for each wrong file.
-"""
+"""Test ONNX files as saved policies: they play as NumPy or JAX does, and faults get a sentence."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from rlbench_suite.evaluation.report import comparison
 from rlbench_suite.evaluation.report.comparison import Verdict, verdicts
-from rlbench_suite.evaluation.report.paired_cells import apart, gaps
+from rlbench_suite.evaluation.report.paired_cells import find_separate_pairs, gaps
 from rlbench_suite.evaluation.report.run_selection import select_runs
 from rlbench_suite.evaluation.report.verdict_remarks import remarks
 from rlbench_suite.evaluation.runs.run import cells_by_agent, read_run, read_runs
@@ -213,7 +213,7 @@ def test_pairs_without_anything_in_common_are_left_out_and_told(tmp_path: Path):
     assert [(v.first, v.second, v.corrected) for v in pair_verdicts] == [
         ("x", "y", alone[0].corrected)
     ]
-    assert apart(runs) == [("x", "z"), ("y", "z")]
+    assert find_separate_pairs(runs) == [("x", "z"), ("y", "z")]
     lack = (
         "No task, seed and evaluation episodes in common: x and z, y and z. x, y have Made0-v0, "
         "Made1-v0, Made2-v0 and 1 more task (seeds 0 to 5, 50 episodes each); z has Made4-v0, "

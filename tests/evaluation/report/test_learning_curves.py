@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.core.scale import Scale, Score
-from rlbench_suite.evaluation.report.learning_curves import MOST_BANDS, POINTS, charts, curve
+from rlbench_suite.evaluation.report.learning_curves import MAX_BANDS, POINTS, charts, curve
 from rlbench_suite.evaluation.runs.run import TrainingCurve
 from rlbench_suite.evaluation.statistics.aggregates import iqm
 
@@ -78,7 +78,7 @@ def test_charts_normalise_and_leave_out_agents_without_curves():
         assert chart.count("<polygon") == 2
     assert list(charts({("z", "t"): nothing}, scales, ["t"], {"z": 0})) == []
     assert list(charts(curves, scales, ["other"], {"x": 0})) == []
-    many = {(str(i), "t"): trained(15.0) for i in range(MOST_BANDS + 1)}
-    (first, _) = charts(many, scales, ["t"], {str(i): 0 for i in range(MOST_BANDS + 1)})
+    many = {(str(i), "t"): trained(15.0) for i in range(MAX_BANDS + 1)}
+    (first, _) = charts(many, scales, ["t"], {str(i): 0 for i in range(MAX_BANDS + 1)})
     assert "<polygon" not in first
-    assert first.count("<polyline") == MOST_BANDS + 1
+    assert first.count("<polyline") == MAX_BANDS + 1

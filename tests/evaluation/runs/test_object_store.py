@@ -59,7 +59,7 @@ def bucket(server: str, toys: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def play(out: str, *, until: int = 100) -> None:
     """Run cells in this process, and stop after some."""
     with (
-        object_store.opened(out) as place,
+        object_store.open_store(out) as place,
         OpenRun.open(place.path, plan("toy", SUITE, 2, "smoke")) as run,
         run.sitting(),
     ):
@@ -212,7 +212,7 @@ def test_a_program_that_lost_its_lease_writes_nothing(bucket: Any, monkeypatch: 
     monkeypatch.setattr(object_store, "_RENEWAL", 0.1)
 
     def overtake() -> None:
-        with object_store.opened(URL) as place:
+        with object_store.open_store(URL) as place:
             bucket.pipe_file(f"{URL}/.lease/000000002", b"{}")
             time.sleep(1)
             (place.path / "manifest.json").write_text("{}")
@@ -230,7 +230,7 @@ def test_a_clock_that_is_set_costs_no_lease(
     bucket: Any, monkeypatch: pytest.MonkeyPatch, jump: float
 ):
     true = time.time
-    with object_store.opened(URL) as place:
+    with object_store.open_store(URL) as place:
         monkeypatch.setattr(time, "time", lambda: true() + jump)
         (place.path / "manifest.json").write_text("{}")
     assert bucket.cat(f"{URL}/manifest.json") == b"{}"
@@ -243,7 +243,7 @@ def test_time_without_contact_counts_whatever_the_clock_says(
     monkeypatch.setattr(time, "time", lambda: 0.0)
 
     def sleep() -> None:
-        with object_store.opened(URL) as place:
+        with object_store.open_store(URL) as place:
             monkeypatch.setattr(object_store, "_uptime", lambda: true() + object_store.EXPIRY + 1)
             (place.path / "manifest.json").write_text("{}")
 
@@ -328,7 +328,7 @@ def test_commands_on_results_read_a_run_at_its_url_as_they_read_a_local_one(
 def test_a_run_that_is_not_there_is_named_by_its_url(bucket: Any):
     with (
         pytest.raises(ValueError, match=f"^{URL} does not exist.$"),
-        object_store.fetched([URL]) as folders,
+        object_store.fetch_runs([URL]) as folders,
     ):
         read_runs(folders)
 
@@ -340,7 +340,7 @@ def test_an_object_whose_name_leads_elsewhere_is_refused(
     monkeypatch.setattr(object_store, "_Objects", Traversing)
     with (
         pytest.raises(OSError, match=r"has an object that no run has: '\.\./\.\./evil.json'"),
-        object_store.fetched([URL]),
+        object_store.fetch_runs([URL]),
     ):
         pass
 
