@@ -132,8 +132,8 @@ def _keep(path: Path, gif: bytes) -> None:
 def animation(task_id: str) -> bytes:
     """Return a test episode of the reference player as a GIF of at most ``MAX_FRAMES`` pictures."""
     card = registry.card(task_id)
-    played = reference_episode(card, min(card.horizon, MAX_STEPS))
-    params, states, *_ = played
+    episode = reference_episode(card, min(card.horizon, MAX_STEPS))
+    params, states, *_ = episode
     task = card.build()
     shown_states = [
         states[i] for i in np.unique(np.linspace(0, len(states) - 1, MAX_FRAMES).astype(int))
@@ -144,7 +144,7 @@ def animation(task_id: str) -> bytes:
     frames = [picture.quantize(128, Image.Quantize.FASTOCTREE) for picture in pictures]
     buffer = io.BytesIO()
     pace = PLAY_MILLISECONDS // len(frames)
-    comment = write_transcript(task, played).encode()
+    comment = write_transcript(task, episode).encode()
     frames[0].save(
         buffer,
         "GIF",
@@ -157,9 +157,9 @@ def animation(task_id: str) -> bytes:
     return buffer.getvalue()
 
 
-def write_transcript(task: Any, played: Played) -> str:
+def write_transcript(task: Any, episode: Played) -> str:
     """Return the transcript of an episode as a text player meets it: first turns and last."""
-    params, states, actions, why = played
+    params, states, actions, why = episode
 
     def shorten(text: str) -> str:
         return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS].rstrip()}\n..."
@@ -230,22 +230,22 @@ def _sources(module: str) -> frozenset[Path]:
 
     It runs none.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name not in found and (file := _file(name)):
-            found[name] = file
+        if name not in files and (file := _file(name)):
+            files[name] = file
             waiting += _imported_names(
                 file, name if file.name == "__init__.py" else name.rpartition(".")[0]
             )
-    return frozenset(found.values())
+    return frozenset(files.values())
 
 
 @cache
 def _imported_names(file: Path, package: str) -> frozenset[str]:
     """Find every name in a file's import statements that may be a module of the suite."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -258,8 +258,8 @@ def _imported_names(file: Path, package: str) -> frozenset[str]:
             names = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
         else:
             continue
-        found |= {name for name in names if name.startswith(PACKAGE)}
-    return frozenset(found)
+        modules |= {name for name in names if name.startswith(PACKAGE)}
+    return frozenset(modules)
 
 
 @cache
@@ -280,8 +280,8 @@ def _digest(file: Path) -> bytes:
 @cache
 def _versions() -> dict[str, str]:
     """Return the installed version of each library that computes or draws."""
-    found = {}
+    versions = {}
     for library in LIBRARIES:
         with suppress(PackageNotFoundError):
-            found[library] = version(library)
-    return found
+            versions[library] = version(library)
+    return versions

@@ -82,7 +82,7 @@ def overview(listed: list[TaskCard]) -> str:
         for card in listed:
             if card.family == family:
                 player = words(card.reference.split(":")[1])
-                action = space(card.build().action_space)
+                action = describe_space(card.build().action_space)
                 lines.append(
                     f"| [`{card.name}`]({card.name}.md) | {card.summary} | {action} | {player} |"
                 )
@@ -96,9 +96,9 @@ def page(card: TaskCard, episode_text: str) -> str:
     facts = {
         "id": f"`{card.id}`",
         "source": card.source,
-        "observation": space(task.observation_space),
-        "action": space(task.action_space),
-        "reward": space(task.reward_space),
+        "observation": describe_space(task.observation_space),
+        "action": describe_space(task.action_space),
+        "reward": describe_space(task.reward_space),
         "time limit": f"{card.horizon} steps",
         "difficulties": ", ".join(
             f"`{tier}` ({number:g})" for tier, number in card.difficulties.items()
@@ -149,14 +149,14 @@ def page(card: TaskCard, episode_text: str) -> str:
             "| --- | --- | --- | --- |",
         ]
         text += [
-            *(f"| `{one.name}` | {one.meaning} | {one.value} | {one.unit} |" for one in figures),
+            *(f"| `{f.name}` | {f.meaning} | {f.value} | {f.unit} |" for f in figures),
             "",
         ]
-    for title, found in component_tables(task).items():
+    for title, rows in component_tables(task).items():
         text += [
             f"## {title.capitalize()}{', of each agent' * (card.agents > 1)}",
             "",
-            *components(found),
+            *components(rows),
             "",
         ]
     text += [
@@ -216,13 +216,13 @@ def rules(docstring: str) -> str:
     )
 
 
-def components(found: list[Row]) -> list[str]:
+def components(rows: list[Row]) -> list[str]:
     """Explain each entry of a space in a table; ``rlsuite show`` prints the same."""
     lines = [
         "| entries | name | meaning | unit | low | high |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for row in found:
+    for row in rows:
         bounds = ("" if bound is None else f"{bound:g}" for bound in (row.low, row.high))
         words = (f"`{row.entries}`", f"`{row.name}`", row.meaning, row.unit, *bounds)
         lines.append(f"| {' | '.join(word.replace('|', chr(92) + '|') for word in words)} |")
@@ -276,9 +276,9 @@ def checks(card: TaskCard) -> list[str]:
     lines = []
     name = card.entry_point.split(":")[0].rsplit(".", 1)[1]
     family = sorted((ROOT / "tests" / card.family).glob("test_*.py"))
-    named = [path for path in family if name in path.stem]
-    own = named or [path for path in family if card.name in path.read_text()] or family
-    for path in own:
+    paths = [path for path in family if name in path.stem]
+    paths = paths or [path for path in family if card.name in path.read_text()] or family
+    for path in paths:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 lines.append(
@@ -322,14 +322,16 @@ def read_changes() -> list[tuple[str, str]]:
     return entries
 
 
-def space(shown: Any) -> str:
+def describe_space(space: Any) -> str:
     """Describe a space in one line."""
-    if hasattr(shown, "spaces"):
-        return "; ".join(f"{name}: {space(part)}" for name, part in shown.spaces.items())
-    if hasattr(shown, "low"):
-        low, high = shown.low.min(), shown.high.max()
-        return f"`Box` of shape {shown.shape}, {shown.dtype}, from {low:g} to {high:g}"
-    return f"`{shown}`".replace("|", "\\|")
+    if hasattr(space, "spaces"):
+        return "; ".join(
+            f"{name}: {describe_space(subspace)}" for name, subspace in space.spaces.items()
+        )
+    if hasattr(space, "low"):
+        low, high = space.low.min(), space.high.max()
+        return f"`Box` of shape {space.shape}, {space.dtype}, from {low:g} to {high:g}"
+    return f"`{space}`".replace("|", "\\|")
 
 
 def words(name: str) -> str:

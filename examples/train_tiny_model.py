@@ -71,7 +71,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
         "<end>",
         OPENING,
         CLOSING,
-        *(symbol + after for symbol in "1234_" for after in (" ", "\n", "")),
+        *(symbol + space for symbol in "1234_" for space in (" ", "\n", "")),
     ]
     raw = Tokenizer(
         models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<pad>")
@@ -139,11 +139,11 @@ def likeness_reward(
     It is 0 for an answer that is not well-formed.
     """
     rewards = []
-    for completion, best, one in zip(completions, answer, metadata, strict=True):
-        puzzle, instance = instance_of({"metadata": one})
-        given = Puzzle.extract(completion)
-        valid = puzzle.verify(instance, given).valid
-        rewards.append(puzzle.likeness(instance, given, best) if valid and given else 0.0)
+    for completion, best, row_metadata in zip(completions, answer, metadata, strict=True):
+        puzzle, instance = instance_of({"metadata": row_metadata})
+        reply = Puzzle.extract(completion)
+        valid = puzzle.verify(instance, reply).valid
+        rewards.append(puzzle.likeness(instance, reply, best) if valid and reply else 0.0)
     return rewards
 
 
@@ -191,9 +191,9 @@ def answers_score(rows: Sequence[Row], *, guessing: bool) -> Iterator[float]:
         yield score(row, f"{OPENING}{answer}{CLOSING}")
 
 
-def score_text(found: Score) -> str:
+def score_text(score: Score) -> str:
     """Return a score with its interval."""
-    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    return f"{score.mean:.3f} [{score.low:.3f}, {score.high:.3f}]"
 
 
 def main(

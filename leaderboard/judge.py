@@ -27,7 +27,7 @@ from typing import IO, Any, NamedTuple
 from pydantic import ValidationError
 
 import rlbench_suite
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 
 from .child import MEMORY
 from .schema import Origin, plain_sentence
@@ -89,7 +89,7 @@ def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMIT
             problems=(plain_sentence(f"{reason}."),),
             cells=(),
             exact=False,
-            judge=Origin.of(Machine.this()),
+            judge=Origin.of(Computer.this()),
             judged=datetime.now(UTC),
             seconds=time.perf_counter() - started,
             version=rlbench_suite.__version__,

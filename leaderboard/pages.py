@@ -155,6 +155,13 @@ class Axis:
         return self.MARGIN + share * (self.WIDTH - 2 * self.MARGIN)
 
 
+def _beats_zero(score: Estimate) -> str:
+    """Return whether an interval lies above the scale's zero, in a word."""
+    if score.low > 0:
+        return "yes"
+    return "no" if score.high < 0 else "unclear"
+
+
 class TaskRow(NamedTuple):
     """One task of an entry: means over its seeds, computed from the replay."""
 
@@ -191,7 +198,7 @@ class TaskRow(NamedTuple):
             scale=scale,
             mean_return=sum(cell.mean_return for cell in cells) / len(cells),
             score=score,
-            beats_zero="yes" if score.low > 0 else "no" if score.high < 0 else "unclear",
+            beats_zero=_beats_zero(score),
             constrained=with_error(constrained, scale.standard_error(constrained.point)),
             mean_cost=entry.costs[task],
             seed_costs=entry.seed_costs[task],

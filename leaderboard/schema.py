@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from rlbench_suite.core.task import Task
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 
 FORMAT = "rlbench-suite submission 2"
 MANIFEST = "submission.json"
@@ -153,7 +153,7 @@ class Entry(Strict):
 
 
 class Origin(Strict):
-    """Machine that played, as far as bits depend on it. It has no path, user or host name."""
+    """Computer that played, as far as bits depend on it. It has no path, user or host name."""
 
     python: Line
     packages: Annotated[dict[Label, Line], Field(max_length=20)]
@@ -165,7 +165,7 @@ class Origin(Strict):
     revision: Line | None = None
 
     @classmethod
-    def of(cls, machine: Machine) -> Origin:
+    def of(cls, machine: Computer) -> Origin:
         """Return the part of a machine's description that goes into an archive."""
         return cls(
             python=machine.python,

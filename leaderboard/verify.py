@@ -22,7 +22,7 @@ from rlbench_suite.core.scale import Scale
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.protocol import EPISODES, evaluation_seeds
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 from rlbench_suite.evaluation.runs.manifest import VERSION
 from rlbench_suite.evaluation.statistics import aggregates
 
@@ -126,7 +126,7 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
         OSError: the file cannot be read. Faults inside it are in the verdict.
     """
     started = time.perf_counter()
-    judge = Origin.of(Machine.this())
+    judge = Origin.of(Computer.this())
     submission, problems, cells, exact = None, [], [], False
     try:
         with Archive.open(path) as archive:

@@ -28,7 +28,7 @@ app = App(
 )
 
 WING = "rlbench_suite.leaderboard"
-"""Package that is loaded by name, as families and agents are, because the kernel imports no wing.
+"""Package that is loaded by name, as families and agents are, because the package imports no wing.
 """
 
 Archives = Annotated[

@@ -72,16 +72,14 @@ class Outcome(NamedTuple):
     """Episodes of the same seeds on the train split, if they were asked for."""
 
 
-def resolve_cell(
-    agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, on_train: bool = False
-) -> CellSpec:
+def resolve_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str) -> CellSpec:
     """Return a cell with the hyperparameters that the agent has for the task now.
 
     Raises:
         ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
     """
     hyperparameters = agent.hyperparameters(training_task(task), budget)
-    return CellSpec(agent.name, task.card.id, seed, budget, hyperparameters, on_train)
+    return CellSpec(agent.name, task.card.id, seed, budget, hyperparameters)
 
 
 def evaluation_seeds(card: TaskCard, seed: int, budget: str) -> range:

@@ -17,7 +17,7 @@ from scipy.stats import trim_mean
 
 from rlbench_suite.contexts.atomic_files import CannotWrite
 from rlbench_suite.core import registry
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 from rlbench_suite.leaderboard import site as sites
 from rlbench_suite.leaderboard.log import read_log
 from rlbench_suite.leaderboard.pack import pack
@@ -499,9 +499,9 @@ def test_no_submission_is_a_page_too(tmp_path: Path):
 def test_an_archive_is_judged_once_until_it_or_the_judge_changes(
     honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    here = Machine.this()
+    here = Computer.this()
     revision = {"git_revision": "a" * 40}
-    monkeypatch.setattr(sites.Machine, "this", lambda: here.model_copy(update=revision))
+    monkeypatch.setattr(sites.Computer, "this", lambda: here.model_copy(update=revision))
     judged: list[Path] = []
 
     def counting(path: Path, **keywords: object) -> object:

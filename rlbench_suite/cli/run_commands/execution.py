@@ -209,14 +209,14 @@ def _announce(text: str, workers: int, console: Console) -> None:
 
     The settings are those of the environment variables.
     """
-    from rlbench_suite.evaluation.runs.machine import Machine, on_settings
+    from rlbench_suite.evaluation.runs.computer import Computer, on_settings
 
     console.print(text, highlight=False)
     if workers:
         console.print(
             f"Starting up to {workers} worker processes, which takes seconds.", highlight=False
         )
-    for sentence in on_settings([Machine.this()]):
+    for sentence in on_settings([Computer.this()]):
         console.print(sentence, style="yellow", highlight=False, markup=False)
 
 

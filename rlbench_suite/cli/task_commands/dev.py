@@ -54,13 +54,9 @@ def check(
         sentences: list[str] = []
         with console.status(f"Checking {card.id}"):
             for finding in findings_of_card(card, difficulty):
-                result = (
-                    "[red]broken"
-                    if finding.faults
-                    else "[yellow]advice"
-                    if finding.advice
-                    else "[green]kept"
-                )
+                result = "[yellow]advice" if finding.advice else "[green]kept"
+                if finding.faults:
+                    result = "[red]broken"
                 table.add_row(finding.check, result, f"{finding.seconds:.2f}")
                 sentences += [
                     f"{finding.check}: {sentence}" for sentence in finding.faults + finding.advice

@@ -135,14 +135,13 @@ class Sweep:
 
     def violations(self) -> dict[str, list[bool]]:
         """Return whether each agent violates the constraint at each value, on the mean of seeds."""
+        costs: dict[str, dict[str, list[float]]] = {}
+        for row in self.rows:
+            agent_costs = costs.setdefault(row["agent"], {value: [] for value in self.values})
+            agent_costs[row["value"]].append(row["mean_cost"])
         return {
-            agent: [
-                self.card.violates(
-                    np.mean([r["mean_cost"] for r in self.rows if (r["agent"], r["value"]) == pair])
-                )
-                for pair in ((agent, value) for value in self.values)
-            ]
-            for agent in dict.fromkeys(row["agent"] for row in self.rows)
+            agent: [self.card.violates(np.mean(agent_costs[value])) for value in self.values]
+            for agent, agent_costs in costs.items()
         }
 
     def frequency_averaged(self) -> dict[str, Estimate]:

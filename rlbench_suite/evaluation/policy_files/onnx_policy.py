@@ -22,7 +22,7 @@ which may never end.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,9 @@ import numpy as np
 from rlbench_suite.contexts.unknown_names import LONGEST_GIVEN, unknown
 from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows
+from rlbench_suite.evaluation.policy_files.file_agent import FileAgent
 
 NAME = "onnx"
-SUFFIX = ".onnx"
 INPUTS = ("observation", "action_mask", "state")
 ANSWERS = ("action", "mean", "logits")
 OUTPUTS = (*ANSWERS, "next_state")
@@ -54,36 +54,13 @@ def read_task(path: Path) -> str | None:
     return next((entry.value for entry in _model(path).metadata_props if entry.key == "task"), None)
 
 
-class OnnxAgent:
+class OnnxAgent(FileAgent):
     """Agent that reads ONNX files. It cannot train."""
 
     name = NAME
-    learns = False
-
-    def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if a space of the task has no place in the signature."""
-        FlatRows(task)
-
-    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return no hyperparameters: a file has none."""
-        return {}
-
-    def train(
-        self,
-        task: Task[Any, Any],
-        *,
-        seed: int,
-        budget: str,
-        hyperparameters: Mapping[str, Any] | None = None,
-    ) -> Iterator[Any]:
-        """Refuse to train.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError(
-            "The agent 'onnx' plays files and trains nothing; play one by rlsuite-eval judge FILE."
-        )
+    why_untrained = (
+        "The agent 'onnx' plays files and trains nothing; play one by rlsuite-eval judge FILE."
+    )
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str) -> OnnxPolicy:
         """Read a file.
@@ -93,9 +70,6 @@ class OnnxAgent:
             ValueError: it is not a policy for the task.
         """
         return OnnxPolicy(Path(path), task)
-
-    def save(self, policy: Any, path: str) -> None:
-        """Write nothing: the run has a copy of the file."""
 
 
 class OnnxPolicy:

@@ -26,7 +26,6 @@ import ctypes
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ import numpy as np
 from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows, entry_scales
 from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint, sha256
+from rlbench_suite.evaluation.policy_files.file_agent import FileAgent
 
 NAME = "controller"
 TRUSTED_VARIABLE = "RLSUITE_TRUSTED_CONTROLLER"
@@ -66,36 +66,11 @@ def open_controller(path: Path, *, trust: bool) -> Checkpoint:
     return Checkpoint(path, digest, NAME, None, {})
 
 
-class ControllerAgent:
+class ControllerAgent(FileAgent):
     """Agent that loads shared libraries. It cannot train."""
 
     name = NAME
-    learns = False
-
-    def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if a space of the task fits no argument of a controller."""
-        FlatRows(task)
-
-    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return no hyperparameters: a file has none."""
-        return {}
-
-    def train(
-        self,
-        task: Task[Any, Any],
-        *,
-        seed: int,
-        budget: str,
-        hyperparameters: Mapping[str, Any] | None = None,
-    ) -> Iterator[Any]:
-        """Refuse to train.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError(
-            "A controller trains nothing; play its file by rlsuite-eval judge FILE --trust."
-        )
+    why_untrained = "A controller trains nothing; play its file by rlsuite-eval judge FILE --trust."
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str) -> Controller:
         """Load a library.
@@ -105,9 +80,6 @@ class ControllerAgent:
             ValueError: it is not trusted, or is no controller for the task.
         """
         return Controller(Path(path), task)
-
-    def save(self, policy: Any, path: str) -> None:
-        """Write nothing: the run has a copy of the file."""
 
 
 class Controller:

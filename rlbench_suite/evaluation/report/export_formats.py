@@ -268,10 +268,10 @@ FORMATS: dict[str, Callable[[Run], str]] = {
 def _scores(
     results_by_agent: dict[str, dict[str, list[CellResult]]], score: Callable[[CellResult], float]
 ) -> dict[str, dict[str, list[float]]]:
-    return {
-        agent: {task: [score(result) for result in results] for task, results in tasks.items()}
-        for agent, tasks in results_by_agent.items()
-    }
+    scores: dict[str, dict[str, list[float]]] = {}
+    for agent, tasks in results_by_agent.items():
+        scores[agent] = {task: list(map(score, results)) for task, results in tasks.items()}
+    return scores
 
 
 _MEAN = "Mean"

@@ -15,7 +15,7 @@ from rlbench_suite.evaluation.report.page import render
 from rlbench_suite.evaluation.report.report import AGGREGATES, Report
 from rlbench_suite.evaluation.report.report_remarks import remarks
 from rlbench_suite.evaluation.report.terminal_report import training_text
-from rlbench_suite.evaluation.runs.machine import energy_text
+from rlbench_suite.evaluation.runs.computer import energy_text
 from rlbench_suite.evaluation.runs.run import TrainingCurve
 from rlbench_suite.evaluation.statistics.intervals import Estimate
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from rlbench_suite.evaluation.report.pass_at_k import Passing
 from rlbench_suite.evaluation.report.report import Report
 from rlbench_suite.evaluation.report.report_rows import Row
-from rlbench_suite.evaluation.runs.machine import on_settings
+from rlbench_suite.evaluation.runs.computer import on_settings
 from rlbench_suite.evaluation.statistics.unseen_runs import on_unseen
 
 

@@ -23,7 +23,7 @@ import rlbench_suite
 from rlbench_suite.core.registry import constraint
 from rlbench_suite.core.scale import ZERO_PLAYERS, Scale, Score
 from rlbench_suite.evaluation.cell import Cell, CellSpec
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 
 VERSION = 2
 """Version of the protocol.
@@ -55,7 +55,7 @@ class Sitting(_Strict):
     """One launch of the program on a run. A resumed run has several."""
 
     arguments: list[str]
-    machine: Machine
+    machine: Computer
     started: datetime
     finished: datetime | None = None
     wall_seconds: float | None = None

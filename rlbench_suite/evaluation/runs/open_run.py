@@ -37,7 +37,7 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.cell import Cell, FailedCell
 from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
 from rlbench_suite.evaluation.protocol import Outcome, finite_results
-from rlbench_suite.evaluation.runs.machine import Machine, joules
+from rlbench_suite.evaluation.runs.computer import Computer, joules
 from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX, CellResult, Manifest, Sitting
 from rlbench_suite.evaluation.runs.run import Run, read_manifest
 from rlbench_suite.evaluation.runs.tables import CURVE, EPISODES, TRACE, write_table
@@ -266,7 +266,7 @@ class OpenRun(Run):
         start_time = datetime.now(UTC)
         start_seconds = time.monotonic()
         joules_before = joules()
-        sitting = Sitting(arguments=sys.argv[1:], machine=Machine.this(), started=start_time)
+        sitting = Sitting(arguments=sys.argv[1:], machine=Computer.this(), started=start_time)
         self._write_manifest([*self.manifest.sittings, sitting])
         try:
             yield

@@ -31,10 +31,9 @@ from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.leaderboard.verify import verify
 
-DRIVE, TREASURE, GAME, SWARM = (
-    f"rlsuite/{name}"
-    for name in ("PMSMCurrent-v0", "DeepSeaTreasure-v0", "Wordle-v0", "QuadcopterMultiHover-v0")
-)
+DRIVE = "rlsuite/PMSMCurrent-v0"
+TREASURE = "rlsuite/DeepSeaTreasure-v0"
+SWARM = "rlsuite/QuadcopterMultiHover-v0"
 FLOAT, BOOL, INT = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
 
 
@@ -276,12 +275,9 @@ def test_a_file_with_another_signature_is_refused(
         helper.make_node("Slice", ["all", "start", "stop", "axis"], ["two"]),
         helper.make_node("Div", ["two", "two"], ["ones"]),  # 0 / 0
     ]
-    nodes += [
-        helper.make_node(
-            "Identity", ["all" if wide else "ones" if source == "nan" else "two"], [name]
-        )
-        for name, source in outputs.items()
-    ]
+    for name, source in outputs.items():
+        tensor = "ones" if source == "nan" else "two"
+        nodes.append(helper.make_node("Identity", ["all" if wide else tensor], [name]))
     file = saved(
         tmp_path / "wrong.onnx",
         inputs,

@@ -24,7 +24,7 @@ from rlbench_suite.evaluation.report.report import Report
 from rlbench_suite.evaluation.report.report_remarks import _on_intervals, _unequal_training
 from rlbench_suite.evaluation.report.report_rows import Row, row_of
 from rlbench_suite.evaluation.report.terminal_report import print_report
-from rlbench_suite.evaluation.runs.machine import energy_text
+from rlbench_suite.evaluation.runs.computer import energy_text
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import read_runs
 from rlbench_suite.evaluation.runs.runner import in_process, plan

@@ -99,8 +99,10 @@ def torture(
         now = snapshot(path)
         assert finished_files.items() <= now.items(), "a finished cell was lost or written again"
         assert len(now) % 5 == 0, "a part of a cell is there"
-        longest *= 1.25 if candidates and now == finished_files else 1.0 if candidates else 0.8
-        if candidates:
+        if not candidates:
+            longest *= 0.8
+        else:
+            longest *= 1.25 if now == finished_files else 1.0
             killed.append((kind, len(now) // 5))
             print(f"kill {len(killed)}: {kind}, {len(now) // 5} cells done")
         finished_files = now

@@ -1,4 +1,4 @@
-"""Description of the machine that computed a number, as far as the number depends on it."""
+"""Description of the computer that produced a number, as far as the number depends on it."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def simulator_versions() -> dict[str, str]:
     return versions
 
 
-class Machine(BaseModel):
-    """Machine that computed numbers. Equal bits are promised within one ``instruction_set``."""
+class Computer(BaseModel):
+    """Computer that produced numbers. Equal bits are promised within one ``instruction_set``."""
 
     python: str
     packages: dict[str, str]
@@ -100,7 +100,7 @@ class Machine(BaseModel):
         return changing
 
     @classmethod
-    def this(cls) -> Machine:
+    def this(cls) -> Computer:
         """Describe this machine without starting an accelerator."""
         cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
         entries = {
@@ -128,7 +128,7 @@ class Machine(BaseModel):
         )
 
 
-def on_settings(machines: Iterable[Machine]) -> Iterator[str]:
+def on_settings(machines: Iterable[Computer]) -> Iterator[str]:
     """Yield a sentence on each setting of the environment that changes the numbers of a run."""
     changing = {
         setting: numbers for machine in machines for setting, numbers in machine.changes().items()
