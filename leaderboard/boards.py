@@ -128,7 +128,7 @@ class Standing:
         """Replayed mean constraint cost of an episode by task id."""
         return {task: sum(each) / len(each) for task, each in self.seed_costs.items()}
 
-    def violated(self, tasks: Iterable[TaskCard]) -> tuple[TaskCard, ...]:
+    def violated_cards(self, tasks: Iterable[TaskCard]) -> tuple[TaskCard, ...]:
         """Return the tasks whose constraints the entry violates."""
         return tuple(card for card in tasks if card.violates(*self.seed_costs[card.id]))
 
@@ -415,7 +415,7 @@ def _board(
         return None
     comparison = compare(scores, anchors={task: anchor(task) for task in ids})
     by_title = {entry.title: entry for entry in entries}
-    violated = {title: by_title[title].violated(tasks) for title in scores}
+    violated = {title: by_title[title].violated_cards(tasks) for title in scores}
     order = sorted(
         scores,
         key=lambda title: (bool(violated[title]), -comparison.agents[title].iqm.point, title),

@@ -126,8 +126,8 @@ class Axis:
 
     WIDTH: ClassVar[int] = 240
     MARGIN: ClassVar[int] = 12
-    LOWEST_SCORE: ClassVar[float] = -0.5
-    HIGHEST_SCORE: ClassVar[float] = 3.0
+    MIN_SCORE: ClassVar[float] = -0.5
+    MAX_SCORE: ClassVar[float] = 3.0
     """Ends of the widest scale.
 
     Values beyond are drawn at the edge, so one odd entry does not squeeze the rest.
@@ -145,9 +145,7 @@ class Axis:
             for v in (p.summary.iqm.point, p.summary.iqm.low, p.summary.iqm.high)
         ]
         finite = [value for value in values if math.isfinite(value)]
-        return cls(
-            max(min(0.0, *finite), cls.LOWEST_SCORE), min(max(1.0, *finite), cls.HIGHEST_SCORE)
-        )
+        return cls(max(min(0.0, *finite), cls.MIN_SCORE), min(max(1.0, *finite), cls.MAX_SCORE))
 
     def x(self, value: float) -> float:
         """Return the position of a value in the picture."""
@@ -265,7 +263,7 @@ def _entry_remarks(entry: Standing) -> Iterable[str]:
             "Not ranked: it "
             f"{entry.unranked if not entry.superseded_by else f'is {entry.unranked}'}."
         )
-    for card in entry.violated(cards()[task] for task in entry.costs):
+    for card in entry.violated_cards(cards()[task] for task in entry.costs):
         assert card.constraint
         yield (
             f"It violates the constraint of {card.name}: an episode costs "

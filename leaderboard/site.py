@@ -192,7 +192,9 @@ def _entry_as_json(entry: Standing) -> dict[str, Any]:
         **verdict,
         "title": entry.title,
         "arrived": entry.arrived,
-        "violated": [card.id for card in entry.violated(cards()[task] for task in entry.costs)],
+        "violated": [
+            card.id for card in entry.violated_cards(cards()[task] for task in entry.costs)
+        ],
         "privileged": [card.id for card in entry.privileged],
         "success": {task: _numbers(rate) for task, rate in entry.success.items()},
         "training": {task: training._asdict() for task, training in entry.training.items()},

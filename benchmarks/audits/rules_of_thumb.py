@@ -184,7 +184,7 @@ class Thumbs:
         sizes = np.array(self.sizes)
         return np.cumsum(sizes) - sizes + rng.integers(0, sizes)
 
-    def near(self, numbers: Thumb, rng: np.random.Generator) -> Thumb:
+    def vary(self, numbers: Thumb, rng: np.random.Generator) -> Thumb:
         """Prefer other choices in a row, or change weights, noise and penalty by some 20 %."""
         table, entries, weights = (
             np.array(leaf) for leaf in (numbers.table, numbers.entries, numbers.weights)

@@ -182,7 +182,7 @@ class Search(Protocol):
     def draw(self, rng: np.random.Generator) -> tuple[Any, str]:
         """Draw the numbers of a candidate; also name what it is."""
 
-    def near(self, numbers: Any, rng: np.random.Generator) -> Any:
+    def vary(self, numbers: Any, rng: np.random.Generator) -> Any:
         """Return numbers near these."""
 
     def players(self, numbers: list[Any]) -> Any:
@@ -263,7 +263,7 @@ class Laws:
     def _gains(rng: np.random.Generator, count: int) -> np.ndarray:
         return rng.choice([-1, 1], count) * 10 ** rng.uniform(-1.5, 1.5, count)
 
-    def near(self, numbers: Law, rng: np.random.Generator) -> Law:
+    def vary(self, numbers: Law, rng: np.random.Generator) -> Law:
         """Change every number that is not zero by some 20 %, and sometimes use another entry."""
         weights = numbers.weights * np.exp(rng.normal(0, 0.2, numbers.weights.shape))
         weights[:, -1] += rng.normal(0, 0.1, self.values) * (numbers.weights[:, -1] != 0)
@@ -306,7 +306,7 @@ class Factors:
         """Draw factors, most of them 1."""
         return self._change(self.player.factors, 0.4, rng), "reference, retuned"
 
-    def near(self, numbers: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def vary(self, numbers: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Change some factors a little."""
         return self._change(numbers, 0.15, rng)
 
@@ -390,7 +390,7 @@ class Arena:
                 ]
                 elite = [tried[i] for i in rng.integers(0, ELITE, LANES)]
                 now = [
-                    Candidate(self.search.near(candidate.numbers, rng), candidate.kind)
+                    Candidate(self.search.vary(candidate.numbers, rng), candidate.kind)
                     for candidate in elite
                 ]
             self._judge(now, next(seeds))

@@ -98,7 +98,7 @@ def main() -> None:
         )
         times = []
         for loss in (None, 0.0):
-            used = network if loss is None else network.quantised()
+            used = network if loss is None else network.quantise()
             episodes = play(task, NetworkPolicy(used, task), range(1))
             export = policy_export.Export(task, "ppo", used, episodes, 0.0, loss)
             times.append(microseconds(policy_export.c(export, "timed"), bool(network.choices)))

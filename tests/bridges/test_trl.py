@@ -38,7 +38,7 @@ def tools_of(environment: Any) -> set[str]:
     return {name for name, _ in methods if not name.startswith("_")} - {"reset", "get_reward"}
 
 
-def padded(row: dict[str, Any]) -> dict[str, Any]:
+def pad_columns(row: dict[str, Any]) -> dict[str, Any]:
     """The row as a Hugging Face dataset of several kinds returns it.
 
     The columns of other kinds are None.
@@ -62,7 +62,7 @@ def test_rows_of_several_puzzles_and_tiers_reach_one_environment() -> None:
         *PuzzleDataset("SAT-v0", size=2),
     ]
     for row in rows:
-        question = env.reset(**padded(row))
+        question = env.reset(**pad_columns(row))
         puzzle, instance = instance_of(row)
         assert question.startswith(puzzle.question(instance))
         assert "<answer>" not in question

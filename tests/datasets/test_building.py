@@ -288,7 +288,7 @@ def test_content_not_of_the_catalogue_is_compared_with_the_recipe(
 def test_nothing_is_left_of_a_build_that_fails(
     root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any) -> Any:
+    def break_off(*_: Any) -> Any:
         yield from make(entry)
         raise KeyboardInterrupt
 
@@ -296,7 +296,7 @@ def test_nothing_is_left_of_a_build_that_fails(
     make = lambda entry: (  # noqa: E731
         episode for episode, _ in zip(original_episodes(entry), range(3), strict=False)
     )
-    monkeypatch.setattr("rlbench_suite.datasets.building.episodes", broken)
+    monkeypatch.setattr("rlbench_suite.datasets.building.episodes", break_off)
     with pytest.raises(KeyboardInterrupt):
         access.build(entry)
     assert visible(root) == []

@@ -113,7 +113,7 @@ def reindex(folder: Path, **changes: Any) -> None:
     (folder / "index.json").write_text(json.dumps(index))
 
 
-def installed(root: Path, entry: Entry) -> bool:
+def is_installed(root: Path, entry: Entry) -> bool:
     is_there = (root / entry.id / "data" / "main_data.hdf5").exists()
     assert not list(root.glob(".rlsuite-*"))
     return is_there and minari.load_dataset(entry.id).total_episodes == entry.episodes
@@ -125,7 +125,7 @@ def test_a_folder_over_file(
     code, out, err = call("download", "hover/random", "--remote", published.as_uri())
     assert (code, err) == (0, "")
     assert f"{entry.id} is installed" in out
-    assert installed(root, entry)
+    assert is_installed(root, entry)
     code, out, _ = call("download", "hover/random", "--remote", published.as_uri())
     assert code == 0
     assert "is already installed" in out
@@ -141,7 +141,7 @@ def test_a_folder_over_http_named_by_the_environment(
     with serving(published) as address:
         monkeypatch.setenv("RLSUITE_DATA_REMOTE", address)
         assert call("download", "hover/random")[0] == 0
-    assert installed(root, entry)
+    assert is_installed(root, entry)
 
 
 def test_a_folder_over_https(
@@ -175,7 +175,7 @@ def test_a_folder_over_https(
         assert visible(root) == []
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         assert call("download", "hover/random", "--remote", address)[0] == 0
-    assert installed(root, entry)
+    assert is_installed(root, entry)
 
 
 def test_hugging_faces_layout(
@@ -197,7 +197,7 @@ def test_hugging_faces_layout(
         monkeypatch.setenv("HF_ENDPOINT", address)
         code, _, err = call("download", "hover/random", "--remote", "hf://lab")
         assert (code, err) == (0, "")
-    assert installed(root, entry)
+    assert is_installed(root, entry)
     assert remote.Location.of("hf://lab/name@v2").base.endswith("/datasets/lab/name/resolve/v2/")
 
 
@@ -268,19 +268,19 @@ def test_minaris_own_download_gets_what_is_published(
     access.publish([entry], tmp_path / "r", "hf")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(root))
     minari.download_dataset(entry.id)
-    assert installed(root, entry)
+    assert is_installed(root, entry)
     assert access.verify(entry).difference == 0
     assert sorted(namespace.list_local_namespaces()) == ["rlsuite", "rlsuite/hover"]
     about = namespace.get_namespace_metadata("rlsuite/hover")
     assert about == {"description": "Offline datasets of rlsuite/QuadcopterHover-v0"}
 
 
-def truncated(folder: Path) -> None:
+def truncate(folder: Path) -> None:
     path = folder / ARCHIVE
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def lengthened(folder: Path) -> None:
+def lengthen(folder: Path) -> None:
     with (folder / ARCHIVE).open("ab") as file:
         file.write(b"more")
 
@@ -331,7 +331,7 @@ def wrong_size(folder: Path) -> None:
     reindex(folder, size=-1)
 
 
-def rewritten(
+def rewrite_archive(
     change: Callable[[zipfile.ZipFile, dict[str, bytes]], None],
 ) -> Callable[[Path], None]:
     """An archive made anew by ``change`` from what was in it, with an index that fits."""
@@ -437,11 +437,11 @@ def broken_deflate(folder: Path) -> None:
     [
         (nested_index, "is not an index of format"),
         (broken_deflate, "is not one of a dataset (Error -3 while decompressing data"),
-        (rewritten(nested_metadata), "its metadata cannot be read"),
-        (rewritten(huge_metadata), "its metadata cannot be read: 2,097,152 bytes"),
-        (rewritten(terabytes_of_nothing), "its arrays declare 4,0"),
-        (truncated, "broke off after"),
-        (lengthened, "is longer than"),
+        (rewrite_archive(nested_metadata), "its metadata cannot be read"),
+        (rewrite_archive(huge_metadata), "its metadata cannot be read: 2,097,152 bytes"),
+        (rewrite_archive(terabytes_of_nothing), "its arrays declare 4,0"),
+        (truncate, "broke off after"),
+        (lengthen, "is longer than"),
         (one_bit, "is damaged or was tampered with"),
         (missing_file, "it is not there"),
         (missing_index, "it is not there"),
@@ -451,14 +451,14 @@ def broken_deflate(folder: Path) -> None:
         (other_layout, "is not an index of format"),
         (path_elsewhere, "describes rlsuite/hover/random-v0 wrongly"),
         (wrong_size, "describes rlsuite/hover/random-v0 wrongly"),
-        (rewritten(climbing), "is not one of a dataset"),
-        (rewritten(absolute), "is not one of a dataset"),
-        (rewritten(link), "is not a plain file"),
-        (rewritten(twice), "is not one of a dataset"),
-        (rewritten(lambda new, members: None), "it holds nothing"),
-        (rewritten(other_data), "is not the dataset of the catalogue"),
-        (rewritten(other_environment), "metadata are not those of the catalogue: env_spec"),
-        (rewritten(no_spaces), "metadata are not those of the catalogue: observation_space"),
+        (rewrite_archive(climbing), "is not one of a dataset"),
+        (rewrite_archive(absolute), "is not one of a dataset"),
+        (rewrite_archive(link), "is not a plain file"),
+        (rewrite_archive(twice), "is not one of a dataset"),
+        (rewrite_archive(lambda new, members: None), "it holds nothing"),
+        (rewrite_archive(other_data), "is not the dataset of the catalogue"),
+        (rewrite_archive(other_environment), "metadata are not those of the catalogue: env_spec"),
+        (rewrite_archive(no_spaces), "metadata are not those of the catalogue: observation_space"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left(
@@ -488,7 +488,7 @@ def test_a_server_that_dies_half_way(
     assert visible(root) == []
     with serving(published) as address:  # and it can be tried again at once
         assert call("download", "hover/random", "--remote", address)[0] == 0
-    assert installed(root, entry)
+    assert is_installed(root, entry)
 
 
 def test_a_failed_replacement_leaves_what_was_there(
@@ -499,7 +499,7 @@ def test_a_failed_replacement_leaves_what_was_there(
     one_bit(changed_remote)
     assert call("download", "hover/random", "--force", "--remote", changed_remote.as_uri())[0] == 2
     assert visible(root) == before
-    assert installed(root, entry)
+    assert is_installed(root, entry)
 
 
 def test_a_server_that_is_not_there(call: Callable[..., tuple], root: Path) -> None:
@@ -546,7 +546,7 @@ def test_without_a_remote_the_recipe_is_followed(
     code, out, err = call("download", "hover/random")
     assert (code, err) == (0, "")
     assert "No remote is configured" in out
-    assert installed(root, entry)
+    assert is_installed(root, entry)
 
 
 def test_two_layouts_do_not_share_a_folder(

@@ -116,7 +116,7 @@ class Forgery:
         return path
 
 
-def stolen(path: Path, victim: Forgery, more: Forgery) -> Path:
+def steal(path: Path, victim: Forgery, more: Forgery) -> Path:
     """The victim's archive with a seed of its thief's, a changed action and an older date."""
     victim.claims["entry"] |= {"name": "thief", "authors": ["Mallory"]}
     victim.claims["created"] = "2020-01-01T00:00:00Z"

@@ -38,14 +38,14 @@ def extra(info: zipfile.ZipInfo) -> None:
     info.extra = struct.pack("<HH4s", 0xCAFE, 4, b"code")
 
 
-def duplicated(path: Path) -> bytes:
+def duplicate_member(path: Path) -> bytes:
     file = io.BytesIO(path.read_bytes())
     with zipfile.ZipFile(file, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("submission.json", "{}")
     return file.getvalue()
 
 
-def overlapping(path: Path) -> bytes:
+def overlap_members(path: Path) -> bytes:
     """A second entry of the directory that points to the first member's bytes."""
     data = bytearray(path.read_bytes())
     *_, length, start, _ = struct.unpack("<4s4H2LH", data[-22:])
@@ -57,7 +57,7 @@ def overlapping(path: Path) -> bytes:
     return bytes(data[:start] + directory + again + end)
 
 
-def flagged(path: Path) -> bytes:
+def flag_encrypted(path: Path) -> bytes:
     """Marked as encrypted, in both headers of the first member."""
     data = bytearray(path.read_bytes())
     data[6] |= 1
@@ -73,7 +73,7 @@ def lying_size(path: Path) -> bytes:
     return bytes(data)
 
 
-def streamed(path: Path) -> bytes:
+def stream_archive(path: Path) -> bytes:
     class Pipe(io.BytesIO):
         def seekable(self) -> bool:
             return False
@@ -168,10 +168,10 @@ ZIPS: dict[str, tuple[Callable[[Path], bytes], str]] = {
         lambda p: rezip(p, lambda _: None, compression=zipfile.ZIP_LZMA),
         "than deflate",
     ),
-    "streamed": (streamed, "streamed"),
-    "encrypted": (flagged, "encrypted"),
-    "name twice": (duplicated, "submission.json twice"),
-    "overlapping members": (overlapping, "belong to no member"),
+    "streamed": (stream_archive, "streamed"),
+    "encrypted": (flag_encrypted, "encrypted"),
+    "name twice": (duplicate_member, "submission.json twice"),
+    "overlapping members": (overlap_members, "belong to no member"),
     "size that lies": (lying_size, "differs from the zip"),
     "bytes behind the compressed data": (
         lambda p: by_hand(p, behind=b"code" * 10),

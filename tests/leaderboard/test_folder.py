@@ -27,7 +27,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def ranked(site: Site) -> list[str]:
+def ranked_titles(site: Site) -> list[str]:
     (board,) = [board for board in site.boards if board.suite == "toys"]
     return [place.standing.title for place in board.ranking]
 
@@ -39,11 +39,11 @@ def test_of_names_that_differ_in_capital_letters_the_first_in_the_log_wins(
     # TOY stands before toy in every order of names.
     shutil.copy(packed("random", name="TOY", authors=MALLORY), folder)
     built = build(folder, tmp_path / "site")
-    assert ranked(built) == ["toy-v1"]
+    assert ranked_titles(built) == ["toy-v1"]
     assert "Another archive of TOY-v1 arrived first" in built.refused["TOY-v1.zip"][0]
 
 
-def mixed(
+def mix_entries(
     packed: Callable[..., Path], path: Path, name: str, authors: tuple[str, ...], version: int = 1
 ) -> Path:
     """Mix the walk of ``toy`` and the drift of ``random``.
@@ -96,12 +96,12 @@ def test_what_is_no_plain_file_is_refused_by_name_and_the_others_are_judged(
     names = odd_entries(folder, packed("random", name="outside"))
     submit(packed("random"), folder)
     built = build(folder, tmp_path / "site")
-    assert ranked(built) == ["toy-v1", "random-v1"]
+    assert ranked_titles(built) == ["toy-v1", "random-v1"]
     assert set(built.refused) == names
     assert "is not a plain file" in built.refused["pipe-v1.zip"][0]
     assert "&lt;b&gt;\\x1b[31m.zip" in (tmp_path / "site" / "index.html").read_text()
     with pytest.raises(ValueError, match=r"There is already a file .*folder-v1\.zip"):
-        submit(mixed(packed, tmp_path / "new.zip", "folder", ADA), folder)
+        submit(mix_entries(packed, tmp_path / "new.zip", "folder", ADA), folder)
     monkeypatch.setattr(program, "_prepare", lambda: None)
     with pytest.raises(SystemExit):
         program.app(["build", str(folder), str(tmp_path / "site")])
@@ -132,7 +132,9 @@ def test_a_name_squatted_without_submit_stays_its_owners(
     folder = submit(packed(authors=ADA), tmp_path / "subs")[0].parent
     shutil.copy(packed("random", name="toy", version=7, authors=MALLORY), folder)
     place, _ = submit(
-        mixed(packed, tmp_path / "new.zip", "toy", ADA, version=2), folder, confirm_authors=True
+        mix_entries(packed, tmp_path / "new.zip", "toy", ADA, version=2),
+        folder,
+        confirm_authors=True,
     )
     assert place.name == "toy-v2.zip"
     built = build(folder, tmp_path / "site")  # the log has the squatter, before the new version
@@ -154,7 +156,7 @@ def test_a_name_without_authors_has_no_later_version(packed: Callable[..., Path]
     ):
         submit(second, folder)
     shutil.copy(second, folder)
-    assert ranked(build(folder, tmp_path / "site")) == ["toy-v1"]
+    assert ranked_titles(build(folder, tmp_path / "site")) == ["toy-v1"]
 
 
 def test_numbers_of_the_page_are_json(packed: Callable[..., Path], tmp_path: Path):
@@ -175,7 +177,7 @@ def test_a_task_played_with_the_episodes_of_another_entry_is_in_no_ranking(
     packed: Callable[..., Path], tmp_path: Path
 ):
     folder = submit(packed("random", authors=ADA), tmp_path / "subs")[0].parent
-    submit(mixed(packed, tmp_path / "new.zip", "thief", MALLORY), folder)
+    submit(mix_entries(packed, tmp_path / "new.zip", "thief", MALLORY), folder)
     built = build(folder, tmp_path / "site")
     (board,) = [board for board in built.boards if board.suite == "toys"]
     reason = (

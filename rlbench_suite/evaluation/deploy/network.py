@@ -73,7 +73,7 @@ class GRU(NamedTuple):
         """Size of the memory."""
         return self.units
 
-    def ahead(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    def next_memory(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
         """Return the next memory."""
         from_input = np.split(x @ self.inputs.weight + self.inputs.bias, 3, -1)
         from_memory = np.split(memory @ self.recurrence.weight + self.recurrence.bias, 3, -1)
@@ -102,7 +102,7 @@ class LSTM(NamedTuple):
         """Size of the memory, ``2 U``."""
         return 2 * self.units
 
-    def ahead(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    def next_memory(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
         """Return the next memory."""
         cell, output = np.split(memory, 2, -1)
         from_input = np.split(x @ self.inputs.weight + self.inputs.bias, 4, -1)
@@ -130,7 +130,7 @@ class MinGRU(NamedTuple):
         """Size of the memory."""
         return self.units
 
-    def ahead(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    def next_memory(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
         """Return the next memory."""
         gate, candidate = np.split(x @ self.inputs.weight + self.inputs.bias, 2, -1)
         share = _sigmoid(gate)
@@ -217,7 +217,7 @@ class Network:
                 case Relu():
                     x = np.maximum(x, 0)
                 case GRU() | LSTM() | MinGRU():
-                    memory = layer.ahead(x, memory)
+                    memory = layer.next_memory(x, memory)
                     x = np.concatenate([x, memory[..., -layer.units :]], -1)
                 case Join():
                     assert normalised is not None
@@ -262,7 +262,7 @@ class Network:
                     layers.append(layer)
         return replace(self, layers=tuple(layers))
 
-    def quantised(self) -> Network:
+    def quantise(self) -> Network:
         """Return the network with the weights that eight bits hold.
 
         They are whole numbers of a step that each output has.

@@ -86,7 +86,7 @@ def read_export(
     seeds = evaluation_seeds(task.card, cell.seed, run.manifest.budget)
     loss = None
     if eight_bits:
-        before, network = network, network.quantised()
+        before, network = network, network.quantise()
         returns = [
             float(
                 np.mean(

@@ -167,7 +167,7 @@ class Verdict:
     ranks_below: str | None
     words: str
 
-    def violated(self, agent: str) -> list[str]:
+    def violated_tasks(self, agent: str) -> list[str]:
         """Return the ids of the tasks whose constraints an agent violates."""
         return [task.task for task in self.tasks if agent in task.violating]
 
@@ -448,7 +448,9 @@ def _decide(verdict: Verdict, corrected: float) -> Verdict:
         seeds_needed=None if better else verdict.seeds_needed,
     )
     words = _words(verdict)
-    violators = [agent for agent in (verdict.first, verdict.second) if verdict.violated(agent)]
+    violators = [
+        agent for agent in (verdict.first, verdict.second) if verdict.violated_tasks(agent)
+    ]
     if len(violators) == 1:
         (violator,) = violators
         keeper = verdict.second if violator == verdict.first else verdict.first
@@ -456,7 +458,7 @@ def _decide(verdict: Verdict, corrected: float) -> Verdict:
             keeper == verdict.second
         ]:  # its failed cells may violate the constraint, too
             return replace(verdict, words=words)
-        broken = ", ".join(task.split("/", 1)[1] for task in verdict.violated(violator))
+        broken = ", ".join(task.split("/", 1)[1] for task in verdict.violated_tasks(violator))
         words = (
             f"{violator} violates the constraint of {broken} and ranks below {keeper}. By scores "
             f"alone: {words}"

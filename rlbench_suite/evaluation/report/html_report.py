@@ -68,8 +68,8 @@ def _tiles(report: Report) -> Iterable[dict[str, Any]]:
             steps, seconds = training_text(report, agent)
             yield {
                 "agent": agent,
-                "broken": len(report.broken(agent)),
-                "privileged": len(report.privileged(agent)),
+                "broken": len(report.violated_cards(agent)),
+                "privileged": len(report.privileged_cards(agent)),
                 "constrained": report.constrained.get(agent),
                 "iqm": summaries[agent].iqm if agent in summaries else None,
                 "failed": sum(row.failed for row in rows),

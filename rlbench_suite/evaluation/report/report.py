@@ -249,11 +249,11 @@ class Report:
             failures=run.failures(),
         )
 
-    def privileged(self, agent: str) -> list[TaskCard]:
+    def privileged_cards(self, agent: str) -> list[TaskCard]:
         """Return the cards of the tasks whose state or params an agent reads."""
         return [row.card for row in self.rows if row.agent == agent and row.privileged]
 
-    def broken(self, agent: str) -> list[TaskCard]:
+    def violated_cards(self, agent: str) -> list[TaskCard]:
         """Return the cards of the tasks of all agents whose constraints an agent violates."""
         tasks = self.comparison.tasks if self.comparison else ()
         return [

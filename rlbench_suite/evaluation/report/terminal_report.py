@@ -81,7 +81,7 @@ def print_report(report: Report, console: Console) -> None:
             {
                 "task": transfer.card.name,
                 "agent": transfer.agent
-                + _PRIVILEGED_MARK * bool(report.privileged(transfer.agent)),
+                + _PRIVILEGED_MARK * bool(report.privileged_cards(transfer.agent)),
                 "trained on": transfer.trained_on.name,
                 "score minus score where trained": transfer.gap_text,
             }
@@ -92,7 +92,7 @@ def print_report(report: Report, console: Console) -> None:
         rows = [
             {
                 "task": gap.card.name,
-                "agent": gap.agent + _PRIVILEGED_MARK * bool(report.privileged(gap.agent)),
+                "agent": gap.agent + _PRIVILEGED_MARK * bool(report.privileged_cards(gap.agent)),
                 "train score": _with_interval(gap.train),
                 "test score": _with_interval(gap.test),
                 "gap": gap.gap_text,
@@ -113,15 +113,15 @@ def print_report(report: Report, console: Console) -> None:
             costs = {"training steps": steps, "training seconds": seconds}
             texts_by_title = {title: _with_interval(value) for title, value in values.items()}
             if agent in report.constrained:
-                broken = _BROKEN * bool(report.broken(agent))
+                mark = _BROKEN * bool(report.violated_cards(agent))
                 texts_by_title = {
-                    "IQM": texts_by_title.pop("IQM") + broken,
+                    "IQM": texts_by_title.pop("IQM") + mark,
                     "Constrained IQM": _with_interval(report.constrained[agent]),
-                    "Mean": texts_by_title.pop("Mean") + broken,
+                    "Mean": texts_by_title.pop("Mean") + mark,
                 } | texts_by_title
             rows.append(
                 {
-                    "agent": agent + _PRIVILEGED_MARK * bool(report.privileged(agent)),
+                    "agent": agent + _PRIVILEGED_MARK * bool(report.privileged_cards(agent)),
                     **texts_by_title,
                     **costs,
                 }

@@ -51,10 +51,10 @@ def policy_of(agent: Any, task: Any, budget: str = "smoke") -> Any:
     """Return a policy with weights that are not zero anywhere, and moments that normalise."""
     rng = np.random.default_rng(3)
     untrained = agent.untrained_policy(task, agent.config(task, budget))
-    return shaken(untrained, untrained.flat.features, rng)
+    return perturb_actor(untrained, untrained.flat.features, rng)
 
 
-def shaken(policy: Any, features: int, rng: np.random.Generator) -> Any:
+def perturb_actor(policy: Any, features: int, rng: np.random.Generator) -> Any:
     actor = jax.tree.map(
         lambda leaf: (np.asarray(leaf) + rng.normal(0, 0.05, np.shape(leaf))).astype(np.float32),
         policy.actor,
@@ -70,7 +70,7 @@ def offline(task: Any) -> Any:
     policy = OfflinePolicy(
         actor_layers(flat, (16, 16), rng), Moments.initial(flat.features), flat, None
     )
-    return shaken(policy, flat.features, rng)
+    return perturb_actor(policy, flat.features, rng)
 
 
 KINDS = {
@@ -107,7 +107,7 @@ def exported(request: Any) -> tuple[Any, Any, Any]:
     return task, policy, policy_as_network
 
 
-def compiled(export: Any, folder: Path, name: str = "my drive") -> Path:
+def compile_header(export: Any, folder: Path, name: str = "my drive") -> Path:
     """Write the header, run its test vectors, and compile it as a shared library."""
     file = folder / "policy.h"
     file.write_text(policy_export.c(export, name))
@@ -184,7 +184,7 @@ def test_onnx_and_c_act_as_jax_does(
     task, policy, export = exported
     assert export.difference <= (0 if export.network.choices else 1e-5)
     (tmp_path / "policy.onnx").write_bytes(policy_export.onnx(export))
-    library = compiled(export, tmp_path)
+    library = compile_header(export, tmp_path)
     monkeypatch.setenv(shared_library.TRUSTED_VARIABLE, shared_library.sha256(library))
     players = [OnnxPolicy(tmp_path / "policy.onnx", task), shared_library.Controller(library, task)]
     observations, masks = observations_of(task, np.random.default_rng(1))
@@ -219,12 +219,12 @@ def test_onnx_and_c_act_as_jax_does(
 @needs_cc
 def test_eight_bits_are_stored_as_such_and_their_loss_is_told(tmp_path: Path) -> None:
     task = registry.card("PMSMCurrent-v0").build()
-    network = policy_export.network_of(policy_of(PPO(hidden=[16]), task), "ppo").quantised()
+    network = policy_export.network_of(policy_of(PPO(hidden=[16]), task), "ppo").quantise()
     episodes = play(task, NetworkPolicy(network, task), evaluation_seeds(task.card, 0, "smoke")[:1])
     export = policy_export.Export(
         Cell("ppo", task.card.id, 0), task, network, episodes, 0.0, loss=1.5
     )
-    compiled(export, tmp_path)
+    compile_header(export, tmp_path)
     text = (tmp_path / "policy.h").read_text()
     assert "static const signed char my_drive_weight" in text
     assert "falls by 1.5" in text

@@ -37,7 +37,7 @@ SWARM = "rlsuite/QuadcopterMultiHover-v0"
 FLOAT, BOOL, INT = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
 
 
-def saved(
+def save_model(
     path: Path,
     inputs: Mapping[str, tuple[int, Sequence[Any]]],
     outputs: Mapping[str, tuple[int, Sequence[Any]]],
@@ -65,7 +65,7 @@ def linear(
     rng = np.random.default_rng(7)
     weights = rng.normal(size=(features, outputs)).astype(np.float32)
     bias = rng.normal(size=outputs).astype(np.float32)
-    saved(
+    save_model(
         path,
         {"observation": (FLOAT, ["n", features])},
         {answer: (FLOAT, ["n", outputs])},
@@ -154,7 +154,7 @@ def test_a_memory_and_a_mask_are_used(tmp_path: Path, task_id: str):
     actions = int(task.action_space.n)
     features = sum(int(np.prod(component.shape)) for component in components(task))
     masked = task_id != TREASURE
-    file = saved(
+    file = save_model(
         tmp_path / "counter.onnx",
         {"observation": (FLOAT, ["n", features]), "state": (FLOAT, ["n", 1])}
         | ({"action_mask": (BOOL, [None, actions])} if masked else {}),
@@ -278,7 +278,7 @@ def test_a_file_with_another_signature_is_refused(
     for name, source in outputs.items():
         tensor = "ones" if source == "nan" else "two"
         nodes.append(helper.make_node("Identity", ["all" if wide else tensor], [name]))
-    file = saved(
+    file = save_model(
         tmp_path / "wrong.onnx",
         inputs,
         {name: (kind, ["n", "k"]) for name in outputs},

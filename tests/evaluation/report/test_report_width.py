@@ -52,7 +52,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     )
 
 
-def measured(page: str, width: int, folder: Path) -> dict[str, float]:
+def measure_page(page: str, width: int, folder: Path) -> dict[str, float]:
     (folder / "page.html").write_text(page)
     command = [
         str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu",
@@ -68,7 +68,7 @@ def measured(page: str, width: int, folder: Path) -> dict[str, float]:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH")
 def test_no_table_of_a_report_is_wider_than_the_page(report: str, tmp_path: Path) -> None:
-    sizes = measured(report, 1280, tmp_path)
+    sizes = measure_page(report, 1280, tmp_path)
     assert sizes["wide"] == 0
     assert sizes["body"] <= 1280
     assert sizes["letters"] >= 9
@@ -76,6 +76,6 @@ def test_no_table_of_a_report_is_wider_than_the_page(report: str, tmp_path: Path
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH")
 def test_letters_of_charts_can_be_read_on_a_telephone(report: str, tmp_path: Path) -> None:
-    sizes = measured(report, 500, tmp_path)  # the least width of a window of Chromium
+    sizes = measure_page(report, 500, tmp_path)  # the least width of a window of Chromium
     assert sizes["body"] <= 500
     assert sizes["letters"] >= 9
