@@ -94,11 +94,11 @@ def fly(count: int, seed: int = 0) -> Flights:
             params = task.sample_params(jax.random.fold_in(key, 0), 1)
             state = task.initial(jax.random.fold_in(key, 1), params)
 
-            def step(carried: Any, _: None) -> tuple[Any, None]:
-                now, over = carried
-                action, _ = player.act((), View(None, None, now, params), key)
-                after = task.transition(now, action, key, params)
-                return (after, over | task.terminal(after, key, params)), None
+            def step(carry: Any, _: None) -> tuple[Any, None]:
+                state, over = carry
+                action, _ = player.act((), View(None, None, state, params), key)
+                next_state = task.transition(state, action, key, params)
+                return (next_state, over | task.terminal(next_state, key, params)), None
 
             (state, over), _ = jax.lax.scan(
                 step, (state, jnp.bool_(False)), None, hover.card.horizon

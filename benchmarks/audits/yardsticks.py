@@ -357,12 +357,14 @@ class Arena:
 
     def all_alike(self, numbers: Any, first: int, episodes: int, split: str) -> EpisodeResults:
         """Play episodes of consecutive seeds by one policy."""
-        each = LANES * EPISODES
+        round_episodes = LANES * EPISODES
         rounds = [
             self.play(
-                [numbers] * LANES, first + start + np.arange(each).reshape(LANES, EPISODES), split
+                [numbers] * LANES,
+                first + start + np.arange(round_episodes).reshape(LANES, EPISODES),
+                split,
             )
-            for start in range(0, episodes, each)
+            for start in range(0, episodes, round_episodes)
         ]
         return EpisodeResults(
             *(
@@ -381,20 +383,20 @@ class Arena:
         first = Candidate(*self.search.draw(rng))
         self.play([first.numbers] * LANES, np.tile(next(seeds), (LANES, 1)), "train")  # compile
         start = time.monotonic()
-        while (gone := time.monotonic() - start) < seconds or len(tried) < LANES:
-            if gone < 0.4 * seconds or not tried:
-                now = [Candidate(*self.search.draw(rng)) for _ in range(LANES)]
+        while (elapsed := time.monotonic() - start) < seconds or len(tried) < LANES:
+            if elapsed < 0.4 * seconds or not tried:
+                candidates = [Candidate(*self.search.draw(rng)) for _ in range(LANES)]
             else:
                 tried = sorted(tried, key=lambda candidate: candidate.merit(allowed), reverse=True)[
                     : 4 * FINALISTS
                 ]
                 elite = [tried[i] for i in rng.integers(0, ELITE, LANES)]
-                now = [
+                candidates = [
                     Candidate(self.search.vary(candidate.numbers, rng), candidate.kind)
                     for candidate in elite
                 ]
-            self._judge(now, next(seeds))
-            tried += now
+            self._judge(candidates, next(seeds))
+            tried += candidates
         tried = sorted(tried, key=lambda candidate: candidate.merit(allowed), reverse=True)
         for count, rounds in ((FINALISTS, 2), (ELITE, 8)):
             tried = tried[:count]

@@ -104,13 +104,14 @@ def vehicles(task: Task[Any, Any], horizon: int) -> float:
     def episode(key: Any) -> Any:
         first, _ = begin(task, key, 0, ContextSource.parse("test", task))
 
-        def step(now: Any, _: None) -> Any:
-            after, result = advance(task, now, task.noop_action(), jnp.int32(horizon))
-            return after, (count(now.state, now.params), result.terminated | result.truncated)
+        def step(carry: Any, _: None) -> Any:
+            later, result = advance(task, carry, task.noop_action(), jnp.int32(horizon))
+            is_over = result.terminated | result.truncated
+            return later, (count(carry.state, carry.params), is_over)
 
         _, (counts, over) = jax.lax.scan(step, first, None, length=horizon)
-        before = jnp.cumsum(over) - over == 0  # later steps do not count
-        return jnp.where(before, counts, 0).sum(), before.sum()
+        is_played = jnp.cumsum(over) - over == 0  # later steps do not count
+        return jnp.where(is_played, counts, 0).sum(), is_played.sum()
 
     counts, steps = jax.jit(jax.vmap(episode))(
         np.stack([seed_key(seed) for seed in range(EPISODES)])

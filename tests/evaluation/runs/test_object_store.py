@@ -110,24 +110,18 @@ def test_an_interrupted_run_goes_on_where_it_was(bucket: Any, tmp_path: Path):
     )
 
 
+def start_run(agent: str) -> subprocess.Popen[str]:
+    """Start a run at the URL in a process of its own."""
+    options = f"--agent {agent} --suite {SUITE} --seeds 2 --workers 1 --out {URL}"
+    command = [PROGRAM, *options.split()]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
 def test_a_killed_program_loses_nothing_it_had_finished(
     bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("TOY_PAUSE", "0.3")
-    command = [
-        PROGRAM,
-        "--agent",
-        "toy",
-        "--suite",
-        SUITE,
-        "--seeds",
-        "2",
-        "--workers",
-        "1",
-        "--out",
-        URL,
-    ]
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    program = start_run("toy")
     deadline = time.monotonic() + 300
     while not [name for name in bucket.find(f"{URL}/cells") if name.endswith("result.json")]:
         assert program.poll() is None, program.communicate()[0]
@@ -159,21 +153,8 @@ def test_a_wider_run_says_with_which_settings_before_it_stores_a_cell(
     Its cells must not be taken for those of other hyperparameters.
     """
     play(URL)
-    command = [
-        PROGRAM,
-        "--agent",
-        "toy-host",
-        "--suite",
-        SUITE,
-        "--seeds",
-        "2",
-        "--workers",
-        "1",
-        "--out",
-        URL,
-    ]
     monkeypatch.setenv("TOY_RATE", "0.25")
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    program = start_run("toy-host")
     deadline = time.monotonic() + 300
     while not bucket.find(f"{URL}/cells/toy-host"):
         assert program.poll() is None, program.communicate()[0]
