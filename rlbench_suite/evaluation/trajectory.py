@@ -102,7 +102,7 @@ def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[s
 
     Time is that before the step. Observations are what the agent saw then; actions, rewards, costs
     and measures (``measure.NAME [unit]``) are those of the step. Signals with more than
-    :data:`WIDEST` entries are left out.
+    :data:`MAX_SIGNAL_ENTRIES` entries are left out.
     """
     steps = len(episode.actions)
     table: dict[str, np.ndarray] = {"step": np.arange(steps)}

@@ -33,13 +33,13 @@ needs_trl = pytest.mark.skipif(
 
 
 def tools_of(environment: Any) -> set[str]:
-    """Names of the methods that the trainer offers as tools, found as it finds them."""
+    """Return the names of the methods that the trainer offers as tools, as it finds them."""
     methods = inspect.getmembers(type(environment), predicate=inspect.isfunction)
     return {name for name, _ in methods if not name.startswith("_")} - {"reset", "get_reward"}
 
 
 def pad_columns(row: dict[str, Any]) -> dict[str, Any]:
-    """The row as a Hugging Face dataset of several kinds returns it.
+    """Return the row as a Hugging Face dataset of several kinds returns it.
 
     The columns of other kinds are None.
     """
@@ -186,7 +186,7 @@ def test_rows_of_other_tasks_are_refused() -> None:
 
 
 def batch() -> dict[str, Any]:
-    """Columns of two puzzles and of a row of no puzzle, as the trainer passes them on."""
+    """Return columns of two puzzles and of a row of no puzzle, as the trainer passes them on."""
     rows = [*CompositeDataset({"Sudoku4-v0": 1, "SAT-v0": 1}, size=6)]
     columns = {
         "answer": [row["answer"] for row in rows],

@@ -48,7 +48,7 @@ def test_list_names_every_task_and_imports_nothing_heavy():
 
 
 def list_ids(call: Callable[..., tuple], *filters: str) -> list[str]:
-    """The ids that ``rlsuite list --json`` gives."""
+    """Return the ids that ``rlsuite list --json`` gives."""
     code, out, _ = call("list", *filters, "--json")
     assert code == 0
     return [task["id"] for task in json.loads(out)]

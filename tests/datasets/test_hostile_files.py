@@ -62,7 +62,7 @@ def large_chunk(file: h5py.File, target: Path) -> None:
 
 
 def bomb(file: h5py.File, target: Path, inflated: int = 2**25) -> None:
-    """A chunk of 32 bytes holds a stream that inflates to 32 MiB.
+    """Write a chunk of 32 bytes with a stream that inflates to 32 MiB.
 
     HDF5 would inflate all of it and drop the rest.
     """

@@ -334,7 +334,7 @@ def wrong_size(folder: Path) -> None:
 def rewrite_archive(
     change: Callable[[zipfile.ZipFile, dict[str, bytes]], None],
 ) -> Callable[[Path], None]:
-    """An archive made anew by ``change`` from what was in it, with an index that fits."""
+    """Make an archive anew by ``change`` from its members, with an index that fits."""
 
     def change_archive(folder: Path) -> None:
         path = folder / ARCHIVE
@@ -375,7 +375,7 @@ def twice(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
 
 
 def other_data(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
-    """A sound file with one reward changed: only the catalogue's hash can tell."""
+    """Change one reward of a sound file: only the catalogue's hash can tell."""
     import io
 
     import h5py
@@ -412,7 +412,7 @@ def huge_metadata(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
 
 
 def terabytes_of_nothing(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
-    """An array without a single chunk: a kilobyte on disk, four terabytes once read."""
+    """Declare an array without a single chunk: a kilobyte on disk, four terabytes once read."""
     import io
 
     import h5py
@@ -424,7 +424,7 @@ def terabytes_of_nothing(new: zipfile.ZipFile, members: dict[str, bytes]) -> Non
 
 
 def broken_deflate(folder: Path) -> None:
-    """The first member's compressed bytes, overwritten; index and directory still fit."""
+    """Overwrite the first member's compressed bytes; index and directory still fit."""
     content = bytearray((folder / ARCHIVE).read_bytes())
     begin = 30 + len("data/metadata.json")
     content[begin : begin + 40] = b"\xff" * 40

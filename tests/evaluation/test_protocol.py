@@ -32,7 +32,7 @@ CELLS = 100
 
 
 def every_card() -> list[TaskCard]:
-    """Cards of the tasks that are trained on themselves, each at all of its difficulties."""
+    """Return cards of the tasks that are trained on themselves, each at all of its difficulties."""
     return [
         at_tier
         for card in registry.cards().values()

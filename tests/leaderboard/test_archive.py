@@ -17,7 +17,7 @@ from rlbench_suite.leaderboard.verify import verify
 
 
 def rezip(path: Path, change: Callable[[zipfile.ZipInfo], None], **options: Any) -> bytes:
-    """The archive written again with every member's header changed."""
+    """Write the archive again with every member's header changed."""
     members = Forgery(path).members
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", **options) as archive:
@@ -46,7 +46,7 @@ def duplicate_member(path: Path) -> bytes:
 
 
 def overlap_members(path: Path) -> bytes:
-    """A second entry of the directory that points to the first member's bytes."""
+    """Add a second entry of the directory that points to the first member's bytes."""
     data = bytearray(path.read_bytes())
     *_, length, start, _ = struct.unpack("<4s4H2LH", data[-22:])
     directory = data[start : start + length]
@@ -58,7 +58,7 @@ def overlap_members(path: Path) -> bytes:
 
 
 def flag_encrypted(path: Path) -> bytes:
-    """Marked as encrypted, in both headers of the first member."""
+    """Mark the first member as encrypted in both headers."""
     data = bytearray(path.read_bytes())
     data[6] |= 1
     data[data.index(b"PK\1\2") + 8] |= 1
@@ -66,7 +66,7 @@ def flag_encrypted(path: Path) -> bytes:
 
 
 def lying_size(path: Path) -> bytes:
-    """The directory says that the first member is small."""
+    """Let the directory say that the first member is small."""
     data = bytearray(path.read_bytes())
     at = data.index(b"PK\1\2") + 24
     data[at : at + 4] = struct.pack("<L", 100)
@@ -141,7 +141,7 @@ def test_a_zip_written_by_hand_is_accepted(honest: Path, tmp_path: Path):
 
 
 def with_hidden_field(path: Path) -> bytes:
-    """A field in the local header that the stated size covers, so that all places still fit."""
+    """Add a field to the local header; the stated size covers it, so that all places still fit."""
     field = struct.pack("<HH4s", 0xCAFE, 4, b"code")
     data = bytearray(by_hand(path, behind=field))
     start = 30 + len("submission.json")

@@ -38,14 +38,14 @@ TOLERANCE = 1e-9
 
 
 def network(env_class: Any) -> Any:
-    """Lanes of an environment, without its vehicles."""
+    """Return the lanes of an environment, without its vehicles."""
     env = env_class()
     env._make_road()
     return env.road.network
 
 
 def points(lane: AbstractLane) -> tuple[np.ndarray, np.ndarray]:
-    """Ways along a lane, and x, y and heading there, in our axes."""
+    """Return ways along a lane, and x, y and heading there, in our axes."""
     distances = np.linspace(0, lane.length, 20)
     there = np.array(
         [[*lane.position(distance, 0), lane.heading_at(distance)] for distance in distances]

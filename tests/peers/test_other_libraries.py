@@ -41,7 +41,7 @@ def blocks(section: str, language: str) -> list[str]:
 
 
 def check_trained(model: object, steps: int) -> None:
-    """So many steps, and other weights than the same network had at first."""
+    """Check for so many steps, and for other weights than the network had at first."""
     assert model.num_timesteps >= steps
     fresh = type(model)(
         model.policy_class, model.env, seed=model.seed, policy_kwargs=model.policy_kwargs

@@ -14,7 +14,7 @@ from rlbench_suite.evaluation.analysis.calibration import remark, write_scores
 
 
 def score_near(mean: float, half: float) -> Score:
-    """A score with a symmetric interval."""
+    """Return a score with a symmetric interval."""
     return Score(mean, mean - half, mean + half, 100)
 
 

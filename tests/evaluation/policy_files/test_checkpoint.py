@@ -48,7 +48,7 @@ def judge(
 
 
 def episodes(run: OpenRun, agent: str, seed: int, name: str = "episodes") -> list[dict[str, Any]]:
-    """The rows of a cell, without its agent's name."""
+    """Return the rows of a cell, without its agent's name."""
     (folder,) = run.path.glob(f"cells/{agent}/*/{seed}")
     return pq.read_table(folder / f"{name}.parquet").drop_columns(["agent"]).to_pylist()
 
@@ -70,7 +70,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def policy_of(run: Path, agent: str, seed: int = 1) -> Path:
-    """The saved policy of a cell."""
+    """Return the saved policy of a cell."""
     return run / "cells" / agent / "PMSMCurrent-v0" / str(seed) / "policy.safetensors"
 
 
@@ -131,7 +131,7 @@ def test_a_changed_copy_is_not_judged(toys: Path, tmp_path: Path):
 
 
 def rewrite_header(file: Path, to: Path, **changes: str | None) -> Path:
-    """A copy with another header."""
+    """Write a copy with another header."""
     header = {
         name: text for name, text in (read_header(file) | changes).items() if text is not None
     }
@@ -140,7 +140,7 @@ def rewrite_header(file: Path, to: Path, **changes: str | None) -> Path:
 
 
 def refusal_of(file: Path, agent: str | None = None, task: str = TASK) -> str:
-    """The one sentence with which a file is refused."""
+    """Return the one sentence with which a file is refused."""
     with pytest.raises((ValueError, OSError)) as refusal:
         plan("", task, 1, "smoke", open_checkpoint(file, agent))
     assert "\n" not in str(refusal.value)
@@ -290,7 +290,7 @@ class Trap:
 
 
 def change_members(zipped: Path, to: Path, **members: bytes) -> Path:
-    """A copy with other members."""
+    """Write a copy with other members."""
     with zipfile.ZipFile(zipped) as source, zipfile.ZipFile(to, "w") as copy:
         for name in source.namelist():
             copy.writestr(name, members.get(name.replace(".", "_"), source.read(name)))

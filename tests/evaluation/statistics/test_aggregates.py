@@ -167,7 +167,7 @@ PLAIN: dict[Callable[..., Estimate], Callable[[Scores], float]] = {
 
 
 def replicates_of(monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -> np.ndarray:
-    """The bootstrap distribution itself, caught where its quantiles are taken."""
+    """Return the bootstrap distribution itself, caught where its quantiles are taken."""
     caught: list[np.ndarray] = []
     quantile = np.quantile
 
@@ -386,7 +386,7 @@ def test_difference_of_iqm_is_one_of_pairs() -> None:
 
 
 def plain_error(statistic: Callable[..., Estimate], sample: Scores) -> float:
-    """The scale is the standard error of the scores, by definition.
+    """Return the standard error of the scores by definition.
 
     They are clipped where the statistic is blind to their size.
     """
