@@ -388,7 +388,8 @@ def _array_paths(file: h5py.File) -> list[str]:
     opened_arrays: list[tuple[h5py.Dataset, str]] = []
     groups: list[tuple[str, h5py.Group]] = [("", file)]
     addresses = {h5py.h5o.get_info(file.id).addr}
-    objects, declared = 0, 0
+    objects = 0
+    declared = 0
     while groups:
         prefix, group = groups.pop()
         declared += _attribute_bytes(group, prefix)

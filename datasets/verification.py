@@ -91,7 +91,8 @@ def replay_episodes(entry: Entry, data: Path, tolerance: float, show: Show) -> t
     import minari
 
     env = minari.MinariDataset(data).recover_environment(disable_env_checker=True)
-    steps, largest = 0, 0.0
+    steps = 0
+    largest = 0.0
     for index, (seed, episode) in enumerate(storage.read_episodes(storage.open_storage(data))):
         if seed != entry.seeds[index]:
             raise ValueError(

@@ -34,7 +34,8 @@ def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     The step is a third of a range, or a jump of the goal.
     """
     task: Any = card.build()
-    steps, goal = STEPS[task.kind], task.goal
+    steps = STEPS[task.kind]
+    goal = task.goal
     episode, first = jax.jit(
         lambda: begin(task, seed_key(1), 0, ContextSource.parse("test", task))
     )()

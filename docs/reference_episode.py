@@ -71,7 +71,9 @@ def _on_the_host(card: TaskCard, steps: int) -> Played:
     observation, info = env.reset(seed=SEED)
     memory = player.initial(env.params)
     act = jax.jit(lambda player, *arguments: player.act(*arguments))
-    states, actions, terminated = [env.episode.state], [], False
+    states = [env.episode.state]
+    actions = []
+    terminated = False
     while len(states) <= steps and not terminated:
         view = View(observation, info.get("action_mask"), env.episode.state, env.params)
         action, memory = act(player, memory, view, jax.random.key(len(states)))

@@ -296,7 +296,8 @@ def standings(
     )
     result: list[Standing] = []
     for verdict, submission in accepted:
-        entry, actions = submission.entry, verdict.actions_played
+        entry = submission.entry
+        actions = verdict.actions_played
         equal_episodes = {
             e.title: count_shared_episodes(actions, e.verdict.actions_played) for e in result
         }
@@ -386,7 +387,8 @@ def _board(
     suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequence[Standing]
 ) -> Board | None:
     ids = [card.id for card in tasks]
-    scores, reasons = {}, {}
+    scores = {}
+    reasons = {}
     for entry in entries:
         replayed_scores = entry.verdict.scores
         absent = [card.name for card in tasks if card.id not in replayed_scores]

@@ -31,7 +31,8 @@ def main() -> None:
     def say(**message: Any) -> None:
         print(json.dumps(message), file=say_to, flush=True)
 
-    what, path = sys.argv[1], Path(sys.argv[2])
+    what = sys.argv[1]
+    path = Path(sys.argv[2])
     from .verify import read_contents, verify
 
     say(doing="opening the archive")

@@ -25,7 +25,8 @@ def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path]
         Paths of the archives; and by escaped name the reason, a sentence, why a file is no archive.
     """
     sequence_of = {arrival.archive: arrival.sequence for arrival in arrivals[::-1]}
-    archives, refused = [], {}
+    archives = []
+    refused = {}
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.name.endswith(".zip"):
             if fault := _fault(path):

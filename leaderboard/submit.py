@@ -96,7 +96,8 @@ def _refuse_twice(
     confirmed: bool,
     progress: Callable[[str], None],
 ) -> None:
-    entry, arrivals = submission.entry, read_log(folder)
+    entry = submission.entry
+    arrivals = read_log(folder)
     confirmed_before = {arrival.sha256 for arrival in arrivals if arrival.confirmed}
     holders: list[Entry] = []
     """Versions of the name by its owners.
@@ -161,7 +162,8 @@ def _store(
     The caller has locked the folder of ``target``; ``aside`` is a folder in it for unfinished
     files.
     """
-    folder, log = target.parent, target.with_name(LOG)
+    folder = target.parent
+    log = target.with_name(LOG)
     if os.path.lexists(target):
         raise ValueError(f"There is already a file {target}.")
     before, arrivals = log.read_bytes() if log.exists() else None, read_log(folder)

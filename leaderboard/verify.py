@@ -127,7 +127,10 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
     """
     started = time.perf_counter()
     judge = Origin.of(Computer.this())
-    submission, problems, cells, exact = None, [], [], False
+    submission = None
+    problems = []
+    cells = []
+    exact = False
     try:
         with Archive.open(path) as archive:
             progress(f"reading {MANIFEST}")
@@ -209,7 +212,9 @@ def _wrong_declarations(submission: Submission) -> Iterator[str]:
 
 
 def _wrong_cells(claim: TaskClaim, submission: Submission) -> Iterator[str]:
-    task, first, episodes = claim.task, submission.tasks[0], EPISODES[submission.budget]
+    task = claim.task
+    first = submission.tasks[0]
+    episodes = EPISODES[submission.budget]
     seeds = [cell.seed for cell in claim.cells]
     count = len(set(seeds))
     for seed, times in Counter(seeds).items():
@@ -313,7 +318,8 @@ def _tables(
     archive: Archive, task: Task[Any, Any], seeds: int, budget: str, progress: Callable[[str], None]
 ) -> Iterator[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]:
     """Yield the claimed episodes and the actions of a task, cell by cell."""
-    card, count = task.card, EPISODES[budget]
+    card = task.card
+    count = EPISODES[budget]
     members = (
         (episodes_member(card.name), episodes_schema(task), count),
         (actions_member(card.name), actions_schema(task), count * card.horizon),
@@ -400,7 +406,8 @@ class _Cell:
 
     def wrong_trace(self) -> Iterator[str]:
         """Yield the faults of the trace itself. After some of them nothing can be replayed."""
-        episode_seeds, seeds = self.claimed["episode_seed"], np.array(self.seeds)
+        episode_seeds = self.claimed["episode_seed"]
+        seeds = np.array(self.seeds)
         lengths = self.claimed["length"]
         rows = len(self.columns[0])
         horizon = self.task.card.horizon
@@ -447,7 +454,8 @@ class _Cell:
 
     def play(self) -> VerifiedCell:
         """Replay the cell."""
-        lengths, space = self.claimed["length"], self.task.action_space
+        lengths = self.claimed["length"]
+        space = self.task.action_space
         ends = np.cumsum(lengths)
         rows = np.stack(self.columns, axis=-1).astype(space.dtype)
         actions = np.zeros((len(lengths), self.task.card.horizon, rows.shape[1]), space.dtype)
@@ -473,10 +481,13 @@ class _Cell:
 
     def wrong_claims(self, verified: VerifiedCell) -> Iterator[str]:
         """Yield the claims that differ from the replay: episode by episode, then the means."""
-        record, claimed, card = self.record, self.claimed, self.task.card
+        record = self.record
+        claimed = self.claimed
+        card = self.task.card
 
         def of_length(i: int) -> str:
-            claimed_length, is_ = claimed["length"][i], record.length[i]
+            claimed_length = claimed["length"][i]
+            is_ = record.length[i]
             what = "is not over after them" if is_ > claimed_length else f"is over after {is_}"
             return f"{self._episode(i)}: {claimed_length} steps are claimed, and it {what}."
 

@@ -259,7 +259,8 @@ def _choose_on_host(
     env = TaskVectorEnv(
         task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name
     )
-    space, horizon = env.single_action_space, task.card.horizon
+    space = env.single_action_space
+    horizon = task.card.horizon
     actions = np.zeros((len(seeds), horizon, *(space.shape or ())), space.dtype)
     observations, infos = env.reset(seed=list(seeds))
     over = np.zeros(len(seeds), bool)

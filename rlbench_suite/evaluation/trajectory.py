@@ -58,7 +58,9 @@ def play(
         task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name
     )
     observations, infos = env.reset(seed=[int(seed) for seed in seeds])
-    agents, longest, idle = rows.agents, int(record.length.max()), task.noop_action()
+    agents = rows.agents
+    longest = int(record.length.max())
+    idle = task.noop_action()
     shape = (longest, len(seeds))
     rows_seen = np.zeros((*shape, agents, rows.features), np.float32)
     rewards, costs, masks = np.zeros((*shape, *task.reward_space.shape)), None, None

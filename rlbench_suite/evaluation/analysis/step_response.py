@@ -88,7 +88,8 @@ def step_response(time: np.ndarray, value: np.ndarray, before: float, after: flo
     outside = np.flatnonzero(np.abs(share - 1) > BAND)
     settling = ripple = math.nan
     if not outside.size:
-        settling, inside = 0.0, value
+        settling = 0.0
+        inside = value
     elif outside[-1] + 1 < len(share):
         last = outside[-1]
         edge = 1 + math.copysign(BAND, share[last] - 1)

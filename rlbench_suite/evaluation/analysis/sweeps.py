@@ -202,7 +202,8 @@ def sweep_constant(path: Path, task_id: str | None, name: str, factors: Sequence
             this multiple.
     """
     run, task = _open(path, task_id)
-    card, constants = task.card, {constant.name: constant for constant in task.constants()}
+    card = task.card
+    constants = {constant.name: constant for constant in task.constants()}
     if name not in constants:
         raise ValueError(
             unknown(f"constant of {card.id}", name, constants)

@@ -237,7 +237,8 @@ class Network:
         """
         first, *tail = self.layers
         if not isinstance(first, Scale):
-            tail, zero = [first, *tail], np.zeros(self.features, np.float32)
+            tail = [first, *tail]
+            zero = np.zeros(self.features, np.float32)
             first = Scale(zero, zero + 1, zero)
         scale = np.asarray(observation, np.float64)
         layers: list[Layer] = [

@@ -141,7 +141,8 @@ class _Graph:
 
     def _memory(self, layer: Memory, x: str) -> str:
         """Add a memory; return what it appends to its input."""
-        units, from_input = layer.units, self._layer(layer.inputs, x)
+        units = layer.units
+        from_input = self._layer(layer.inputs, x)
         match layer:
             case GRU():
                 a = self._split(from_input, 3, units)

@@ -155,7 +155,9 @@ def c(export: Export, name: str) -> str:
     Raises:
         ValueError: a number is not finite.
     """
-    task, network, episode = export.task, export.network, export.episodes[0]
+    task = export.task
+    network = export.network
+    episode = export.episodes[0]
     steps = min(len(episode.actions), max(4, min(32, _TEST_VECTOR_NUMBERS // network.features)))
     observation_scales = entry_scales(task, "observation", network.features)
     acted = (

@@ -144,7 +144,8 @@ class Controller:
             ValueError: the controller gives a number that is not finite, or a choice that does not
                 exist.
         """
-        rows, mask = self.rows, self.rows.mask(action_masks)
+        rows = self.rows
+        mask = self.rows.mask(action_masks)
         quantities = np.ascontiguousarray(
             rows.observe(observations) * self._observation_scales, np.float32
         )

@@ -436,7 +436,8 @@ def _decide_task(verdict: Verdict, task: TaskDifference, corrected: float) -> Ta
 
 def _decide(verdict: Verdict, corrected: float) -> Verdict:
     """Return the verdict with its corrected p-value, the better agent and the words."""
-    difference, better = verdict.difference, None
+    difference = verdict.difference
+    better = None
     excludes_zero = difference.low > 0 or difference.high < 0
     allowed = verdict.seeds >= MIN_PAIRED_SEEDS and not any(verdict.failed)
     if allowed and corrected < LEVEL and verdict.survives and excludes_zero:
@@ -471,7 +472,8 @@ def _decide(verdict: Verdict, corrected: float) -> Verdict:
 
 def _words(verdict: Verdict) -> str:
     names = [verdict.first, verdict.second]
-    sign, chance = 1.0, verdict.improvement.point
+    sign = 1.0
+    chance = verdict.improvement.point
     if verdict.difference.point < 0:
         names, sign, chance = names[::-1], -1.0, 1 - chance
     low, high = sorted((sign * verdict.difference.low, sign * verdict.difference.high))

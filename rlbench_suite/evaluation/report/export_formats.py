@@ -205,7 +205,8 @@ def huggingface(run: Run) -> str:
     so.
     """
     settings = {"budget": run.manifest.budget, "protocol": run.manifest.protocol}
-    index, failed = [], failure_counts([run])
+    index = []
+    failed = failure_counts([run])
     for agent, tasks in cells_by_agent([run]).items():
         results = []
         for task, seeds in tasks.items():

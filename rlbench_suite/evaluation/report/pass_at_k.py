@@ -108,7 +108,8 @@ def passing(run: Run) -> list[Passing]:
 
 
 def _passing(run: Run, agent: str, task: str, rows: list[dict[str, Any]]) -> Passing:
-    settings, card = run.manifest.hyperparameters[agent][task], find_card(task)
+    settings = run.manifest.hyperparameters[agent][task]
+    card = find_card(task)
     successes: dict[int, list[bool]] = {}
     for row in rows:
         successes.setdefault(row["episode_seed"], []).append(row["success"])

@@ -356,7 +356,8 @@ def _tabulate(
     device: str,
     step_unit: Literal["environment", "gradient"],
 ) -> tuple[CellResult, dict[str, pa.Table]]:
-    record, count = outcome.record, len(outcome.seeds)
+    record = outcome.record
+    count = len(outcome.seeds)
     totals, returns, costs, diverged = finite_results(record, task, floor)
     scores = scale.score(returns)
     success = record.info["success"].astype(bool)

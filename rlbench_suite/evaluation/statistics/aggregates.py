@@ -544,7 +544,8 @@ def _blocks(
     before = np.zeros(counts.shape[1])
     for start in range(0, len(order), BLOCK):
         rows = order[start : start + BLOCK]
-        block_counts, weights = counts[rows], sample.weights[rows]
+        block_counts = counts[rows]
+        weights = sample.weights[rows]
         after = before + np.einsum("i,ir->r", weights, block_counts)
         yield sample.pooled[rows], weights, block_counts, before, after
         before = after
