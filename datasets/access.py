@@ -1,5 +1,4 @@
-"""Offline datasets: a catalogue of recipes,
-and functions that build or download datasets for Minari.
+"""Catalogue of recipes for offline datasets, with functions that build or download them for Minari.
 
 The recipe of a dataset names task, player, seeds and noise (``catalogue.yaml``). It needs no
 weights, so anyone can build the dataset, and the hash of its content is known
@@ -29,8 +28,8 @@ __all__ = [
     "Entry",
     "build",
     "catalogue",
-    "compared",
-    "configured",
+    "compare_with_catalogue",
+    "configured_remote",
     "download",
     "find",
     "fingerprint",
@@ -64,15 +63,15 @@ def build(entry: Entry, *, force: bool = False, show: Show = _silent) -> Path:
     return build(entry, force=force, show=show)
 
 
-def compared(entry: Entry) -> Comparison:
+def compare_with_catalogue(entry: Entry) -> Comparison:
     """Compare the content of a dataset that was built here with the catalogue.
 
     Raises:
         OSError: it is not installed.
     """
-    from .building import compared
+    from .building import compare_with_catalogue
 
-    return compared(entry)
+    return compare_with_catalogue(entry)
 
 
 def download(entry: Entry, remote: str, *, force: bool = False, show: Show = _silent) -> Path:
@@ -90,15 +89,15 @@ def download(entry: Entry, remote: str, *, force: bool = False, show: Show = _si
     return download(entry, remote, force=force, show=show)
 
 
-def configured() -> str | None:
+def configured_remote() -> str | None:
     """Return the remote in the user's settings, or None.
 
     Raises:
         ValueError: the settings cannot be read.
     """
-    from .remote import configured
+    from .remote import configured_remote
 
-    return configured()
+    return configured_remote()
 
 
 def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
@@ -114,8 +113,7 @@ def publish(entries: Sequence[Entry], to: Path, layout: str) -> None:
 
 
 def verify(entry: Entry, *, show: Show = _silent) -> Verdict:
-    """Check the metadata and content of an installed dataset,
-    and replay every step in fresh environments.
+    """Check an installed dataset's metadata and content, and replay every step in fresh envs.
 
     Raises:
         ValueError: something differs from the catalogue. The message says what.

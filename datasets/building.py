@@ -27,10 +27,10 @@ def build(entry: Entry, *, force: bool, show: Show) -> Path:
     with writing(f"{entry.id} to {storage.root()}"), storage.staging() as aside:
         dataset = aside / "made"
         dataset.mkdir()
-        storage.write(entry, counted(entry, episodes(entry), show), dataset / "data")
+        storage.write(entry, count_episodes(entry, episodes(entry), show), dataset / "data")
         storage.note(entry, dataset / "data", arithmetic())
         installed = storage.install(entry, dataset, force)
-    comparison = compared(entry)
+    comparison = compare_with_catalogue(entry)
     if comparison.differs:
         warnings.warn(comparison.words, stacklevel=3)
     return installed
@@ -44,10 +44,8 @@ class Comparison(NamedTuple):
     words: str
 
 
-def compared(entry: Entry) -> Comparison:
-    """Compare the hash that an installed dataset had
-    when it was built with that of the catalogue.
-    """
+def compare_with_catalogue(entry: Entry) -> Comparison:
+    """Compare an installed dataset's hash when it was built with that of the catalogue."""
     notes, fingerprint = storage.made_by(storage.folder(entry) / "data"), entry.fingerprint
     here, sha256 = notes["arithmetic"], notes["sha256"]
     if (
@@ -72,7 +70,9 @@ def compared(entry: Entry) -> Comparison:
     )
 
 
-def counted(entry: Entry, recorded_episodes: Iterable[Episode], show: Show) -> Iterator[Episode]:
+def count_episodes(
+    entry: Entry, recorded_episodes: Iterable[Episode], show: Show
+) -> Iterator[Episode]:
     """Yield the episodes and show the progress."""
     show("building", 0, entry.episodes)
     for count, episode in enumerate(recorded_episodes, 1):
@@ -104,7 +104,7 @@ def fingerprint(entry: Entry) -> Fingerprint:
     ):
         fingerprint = replace(listed, sha256=listed.sha256 | {here: notes["sha256"]})
     else:
-        fingerprint = measured(entry, data, notes)
+        fingerprint = measure_fingerprint(entry, data, notes)
     table = json.loads(FINGERPRINTS.read_text()) if FINGERPRINTS.exists() else {}
     table[entry.id] = asdict(fingerprint)
     with writing(FINGERPRINTS), replacing(FINGERPRINTS) as unfinished:
@@ -112,12 +112,12 @@ def fingerprint(entry: Entry) -> Fingerprint:
     return fingerprint
 
 
-def measured(entry: Entry, data: Path, notes: dict[str, str]) -> Fingerprint:
+def measure_fingerprint(entry: Entry, data: Path, notes: dict[str, str]) -> Fingerprint:
     """Return the fingerprint of a dataset; ``notes`` has the notes of :func:`.storage.note`."""
-    opened, task = storage.opened(data), entry.card.build(difficulty=entry.difficulty)
+    opened, task = storage.open_storage(data), entry.card.build(difficulty=entry.difficulty)
     totals = [
         scalar_return(task, episode["rewards"].astype(np.float64).sum(0))
-        for _, episode in storage.read(opened)
+        for _, episode in storage.read_episodes(opened)
     ]
     return Fingerprint(
         recipe=entry.recipe_sha256,

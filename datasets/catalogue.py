@@ -96,8 +96,9 @@ class Entry:
 
     @property
     def score(self) -> float | None:
-        """Mean normalised score of its episodes,
-        by the anchors of the card; None if it was never built.
+        """Mean normalised score of its episodes; None if it was never built.
+
+        The anchors of the card set the scale.
         """
         fingerprint = self.fingerprint
         return (
@@ -179,8 +180,9 @@ def of_task(task_id: str) -> dict[str, Entry]:
 
 
 def resolve(names: str) -> tuple[Entry, ...]:
-    """Return the datasets named in a comma-separated list of ids,
-    tasks (``hover``) and ``all``, each once.
+    """Return the datasets named in a comma-separated list, each once.
+
+    The list may hold ids, tasks (``hover``) and ``all``.
 
     Raises:
         ValueError: a name is none of these, or nothing is named.

@@ -24,7 +24,7 @@ from rlbench_suite.numerics.process import precision, refuse_after_fork
 from .catalogue import Entry
 
 SPLIT = "train"
-JUDGED = ("score", "violates")
+CARD_ENTRIES = ("score", "violates")
 """Entries of ``info`` that the card computes from measured anchors and its limit.
 
 They are no content of a dataset, because they would change with every calibration.
@@ -41,8 +41,9 @@ class Episode(NamedTuple):
 
     seed: int
     observations: Any
-    """``(T + 1, ...)``, with the observation after the last step;
-    a dict of such arrays for a Dict space.
+    """Observations, ``(T + 1, ...)``, or a dict of such arrays for a Dict space.
+
+    The last one is the observation after the last step.
     """
     actions: np.ndarray
     """``(T, *action shape)``"""
@@ -55,7 +56,7 @@ class Episode(NamedTuple):
     infos: dict[str, np.ndarray]
     """Each ``(T + 1, ...)``: from the reset, then from every step.
 
-    Entries named in :data:`JUDGED` are left out.
+    Entries named in :data:`CARD_ENTRIES` are left out.
     """
 
 
@@ -73,8 +74,9 @@ class Weakened(eqx.Module):
         return self.player.initial(params)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Move part of the way from noop to the player's action,
-        or sometimes take a uniformly random action.
+        """Move part of the way from noop to the player's action, or sometimes act at random.
+
+        Random actions are uniform.
         """
         own_key, chance_key = jax.random.split(key)
         action, memory = self.player.act(memory, view, own_key)
@@ -95,9 +97,7 @@ class Mixed(eqx.Module):
     share: Any
 
     def initial(self, params: Any) -> Any:
-        """Return both players' memories and -1,
-        because the player of the episode is not drawn yet.
-        """
+        """Return both players' memories, and -1 until the episode's player is sampled."""
         return tuple(player.initial(params) for player in self.players), jnp.int32(-1)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
@@ -171,13 +171,16 @@ def _cut(seed: int, length: int, actions: np.ndarray, steps: Step) -> Episode:
         rewards=steps.reward[recorded].copy(),
         terminations=steps.terminated[recorded].copy(),
         truncations=steps.truncated[recorded].copy(),
-        infos=states({name: values for name, values in steps.info.items() if name not in JUDGED}),
+        infos=states(
+            {name: values for name, values in steps.info.items() if name not in CARD_ENTRIES}
+        ),
     )
 
 
 def trajectories(task: Task[Any, Any], actions: np.ndarray, seeds: list[int]) -> Step:
-    """Return every step of the first episode of each seed under given actions,
-    equal to the bit to a single env.
+    """Return every step of the first episode of each seed under given actions.
+
+    They equal those of a single env bit for bit.
 
     Args:
         task: the task.
@@ -219,8 +222,9 @@ def _recorder(task: Task[Any, Any]) -> Any:
 
 
 def arithmetic() -> str:
-    """Return the class of machines that round alike,
-    measured here: ``x86_64 fma`` if products are fused into sums.
+    """Return the class of machines that round alike, as measured here.
+
+    It is ``x86_64 fma`` if products are fused into sums.
 
     Within a class and a version of the compiler, content is equal to the bit. Elsewhere it is
     close.

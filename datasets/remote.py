@@ -78,9 +78,10 @@ def settings_file() -> Path:
     )
 
 
-def configured() -> str | None:
-    """Return the remote of ``RLSUITE_DATA_REMOTE``,
-    or else of the settings (``[data] remote = "..."``), or None.
+def configured_remote() -> str | None:
+    """Return the remote of ``RLSUITE_DATA_REMOTE``, or else that of the settings, or None.
+
+    The settings name it as ``[data] remote = "..."``.
 
     Raises:
         ValueError: the settings are not TOML.
@@ -173,7 +174,7 @@ def check(entry: Entry, data: Path) -> None:
         ValueError: its metadata or its content differ.
     """
     storage.check_metadata(entry, data)
-    content_hash = storage.content_sha256(storage.opened(data))
+    content_hash = storage.content_sha256(storage.open_storage(data))
     if known_arithmetic(entry, content_hash) is None:
         raise ValueError(
             f"{entry.id}: the remote's dataset is not the dataset of the catalogue (SHA-256 of its "
@@ -183,8 +184,9 @@ def check(entry: Entry, data: Path) -> None:
 
 
 def wanted_files(entry: Entry, location: Location) -> dict[str, File]:
-    """Return the files to download for a dataset, by name:
-    an archive (``""``), or the dataset's own files.
+    """Return the files to download for a dataset, by name.
+
+    They are an archive (``""``), or the dataset's own files.
 
     Raises:
         ValueError: the index is malformed, or lacks the dataset.
@@ -228,9 +230,7 @@ def wanted_files(entry: Entry, location: Location) -> dict[str, File]:
 
 
 def plain(text_of_remote: object) -> str:
-    """Return text of a remote for use in a sentence:
-    one line of at most 200 printable characters.
-    """
+    """Return text of a remote as one line of at most 200 printable characters."""
     text = str(text_of_remote)
     return "".join(c if c.isprintable() else "?" for c in text[:200]) + (
         "..." if len(text) > 200 else ""
@@ -403,8 +403,7 @@ def _lay_out(entries: Sequence[Entry], to: Path, layout: str) -> None:
 
 
 def _describe_namespaces(names: Sequence[str], to: Path) -> None:
-    """Write the files that Minari looks for: one in the repository,
-    and one in the folder of each task.
+    """Write the files that Minari looks for in the repository and in the folder of each task.
 
     Before Minari downloads ``rlsuite/hover/medium-v0``, it gets the file of each namespace above
     it.

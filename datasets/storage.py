@@ -21,6 +21,8 @@ import numpy as np
 import rlbench_suite
 from rlbench_suite.evaluation.runs.machine import simulator_versions
 from rlbench_suite.foundation import atomic_files
+from rlbench_suite.contexts import atomic_files
+from rlbench_suite.evaluation.runs.computer import simulator_versions
 
 from .catalogue import NAMESPACE, Entry
 from .recipe import SPLIT, Episode
@@ -238,9 +240,7 @@ def _while_there_is_room(
 
 
 def _refuse_full(entry: Entry, where: Path) -> None:
-    """Check the free space before anything is written,
-    because HDF5 ends the process on a full disk.
-    """
+    """Check the free space before writing, because HDF5 ends the process on a full disk."""
     needed = 1.2e6 * entry.fingerprint.megabytes if entry.fingerprint else 0.0
     free = shutil.disk_usage(where).free
     needed += _ROOM_TO_CLOSE
@@ -256,7 +256,7 @@ def note(entry: Entry, data: Path, arithmetic: str) -> str:
 
     Return the hash.
     """
-    storage = opened(data)
+    storage = open_storage(data)
     notes = {
         "version": rlbench_suite.__version__,
         "arithmetic": arithmetic,
@@ -390,7 +390,8 @@ def _array_paths(file: h5py.File) -> list[str]:
     opened_arrays: list[tuple[h5py.Dataset, str]] = []
     groups: list[tuple[str, h5py.Group]] = [("", file)]
     addresses = {h5py.h5o.get_info(file.id).addr}
-    objects, declared = 0, 0
+    objects = 0
+    declared = 0
     while groups:
         prefix, group = groups.pop()
         declared += _attribute_bytes(group, prefix)
@@ -443,7 +444,8 @@ def _declared_bytes(array: h5py.Dataset, path: str) -> int:
 
 
 def _refuse_bomb(array: h5py.Dataset, path: str) -> None:
-    """Refuse an array with a chunk that inflates to more than the chunk's size:
+    """Refuse an array with a chunk that inflates to more than the chunk's size.
+
     HDF5 itself inflates all of it.
 
     Raises:
@@ -487,7 +489,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def opened(data: Path) -> MinariStorage:
+def open_storage(data: Path) -> MinariStorage:
     """Open the storage of a dataset whose metadata were checked or written here."""
     from minari.dataset.minari_storage import MinariStorage
 
@@ -495,15 +497,16 @@ def opened(data: Path) -> MinariStorage:
 
 
 def content_sha256(storage: MinariStorage) -> str:
-    """Return the SHA-256 of the content: name, type,
-    shape and bytes of every array, whatever its compression.
+    """Return the SHA-256 of the content, whatever its compression.
+
+    It covers the name, type, shape and bytes of every array.
 
     Raises:
         ValueError: the file cannot be read, or holds something that no recipe writes.
     """
     unread = set(array_paths(storage.data_path / "main_data.hdf5"))
     digest = hashlib.sha256()
-    for index, (seed, episode) in enumerate(read(storage)):
+    for index, (seed, episode) in enumerate(read_episodes(storage)):
         digest.update(f"episode {index} seed {seed}\n".encode())
         for name, array in sorted(_flat(episode)):
             unread.discard(f"episode_{index}/{name}")
@@ -516,7 +519,7 @@ def content_sha256(storage: MinariStorage) -> str:
     return digest.hexdigest()
 
 
-def read(storage: MinariStorage) -> Iterator[tuple[int | None, dict[str, Any]]]:
+def read_episodes(storage: MinariStorage) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """Yield the seed and arrays of every episode.
 
     Raises:
@@ -580,7 +583,7 @@ def transitions(entry: Entry) -> Transitions:
     """
     data = folder(entry) / "data"
     check_metadata(entry, data)
-    storage = opened(data)
+    storage = open_storage(data)
     content_hash, noted = content_sha256(storage), made_by(data).get("sha256")
     if content_hash != noted:
         raise ValueError(
@@ -588,7 +591,7 @@ def transitions(entry: Entry) -> Transitions:
             f"{noted}; build it again: rlsuite-data build --force {entry.id}"
         )
     columns: list[list[np.ndarray]] = [[] for _ in Transitions._fields]
-    for _, episode in read(storage):
+    for _, episode in read_episodes(storage):
         observations = _vectors(episode["observations"])
         values = (
             observations[:-1],

@@ -1,6 +1,4 @@
-"""Check that an installed dataset has the content of its recipe,
-and that its actions give its steps again.
-"""
+"""Check that an installed dataset holds its recipe's content, and that its actions replay it."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import storage
-from .building import Show, counted
+from .building import Show, count_episodes
 from .catalogue import Entry
 from .recipe import arithmetic, episodes
 
@@ -39,9 +37,9 @@ def verify(entry: Entry, *, show: Show) -> Verdict:
     data = storage.folder(entry) / "data"
     storage.check_metadata(entry, data)
     show("hashing", 0, 1)
-    content_hash = storage.content_sha256(storage.opened(data))
-    made_in, origin = where_known(entry, content_hash, data, show)
-    steps, difference = replayed(
+    content_hash = storage.content_sha256(storage.open_storage(data))
+    made_in, origin = confirm_content(entry, content_hash, data, show)
+    steps, difference = replay_episodes(
         entry, data, 0.0 if made_in == arithmetic() else entry.replay_tolerance, show
     )
     return Verdict(content_hash, origin, steps, difference)
@@ -53,9 +51,10 @@ def known_arithmetic(entry: Entry, content_hash: str) -> str | None:
     return next((name for name, sha256 in hashes.items() if sha256 == content_hash), None)
 
 
-def where_known(entry: Entry, content_hash: str, data: Path, show: Show) -> tuple[str, str]:
-    """Return the arithmetic of a content, and what confirms it:
-    the catalogue, or else building the recipe here.
+def confirm_content(entry: Entry, content_hash: str, data: Path, show: Show) -> tuple[str, str]:
+    """Return the arithmetic of a content, and what confirms it.
+
+    What confirms it is the catalogue, or else building the recipe here.
 
     Raises:
         ValueError: neither confirms it.
@@ -71,8 +70,8 @@ def where_known(entry: Entry, content_hash: str, data: Path, show: Show) -> tupl
         not is_listed and notes.get("arithmetic") == here
     ):  # the catalogue lacks this arithmetic: build again
         with storage.staging() as aside:
-            storage.write(entry, counted(entry, episodes(entry), show), aside / "data")
-            again = storage.content_sha256(storage.opened(aside / "data"))
+            storage.write(entry, count_episodes(entry, episodes(entry), show), aside / "data")
+            again = storage.content_sha256(storage.open_storage(aside / "data"))
         if again == content_hash:
             return here, f"its recipe, followed once more here ({here}, jaxlib {version('jaxlib')})"
     raise ValueError(
@@ -81,7 +80,7 @@ def where_known(entry: Entry, content_hash: str, data: Path, show: Show) -> tupl
     )
 
 
-def replayed(entry: Entry, data: Path, tolerance: float, show: Show) -> tuple[int, float]:
+def replay_episodes(entry: Entry, data: Path, tolerance: float, show: Show) -> tuple[int, float]:
     """Play every recorded action in the environment that Minari recovers.
 
     Return the steps and the largest difference.
@@ -92,8 +91,9 @@ def replayed(entry: Entry, data: Path, tolerance: float, show: Show) -> tuple[in
     import minari
 
     env = minari.MinariDataset(data).recover_environment(disable_env_checker=True)
-    steps, largest = 0, 0.0
-    for index, (seed, episode) in enumerate(storage.read(storage.opened(data))):
+    steps = 0
+    largest = 0.0
+    for index, (seed, episode) in enumerate(storage.read_episodes(storage.open_storage(data))):
         if seed != entry.seeds[index]:
             raise ValueError(
                 f"{entry.id}: episode {index} has the seed {seed}, not {entry.seeds[index]}."

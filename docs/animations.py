@@ -1,5 +1,6 @@
-"""Draw an episode of every task's reference player,
-in several processes, and keep the pictures in the user's cache.
+"""Draw an episode of every task's reference player, and keep the pictures in the user's cache.
+
+Several processes draw at once.
 
 The comment of a GIF is the transcript of its episode.
 
@@ -39,13 +40,20 @@ from rlbench_suite.foundation.atomic_files import replacing
 from rlbench_suite.foundation.cache_folder import cache_folder
 
 PACKAGE = "rlbench_suite"
-STEPS, FRAMES, MILLISECONDS = 400, 40, 5000
-"""The most steps of an episode, the most frames of its animation, and how long that plays."""
-TURNS, LONGEST = 3, 1500
-"""The first turns in a transcript, besides the last, and the most characters of one text in it."""
-KEPT = 4
-"""Animations of one id that stay in the cache,
-so that a change of branch does not draw all of them again.
+MAX_STEPS = 400
+"""Steps of an episode after which it is cut off."""
+MAX_FRAMES = 40
+"""Pictures of an animation."""
+PLAY_MILLISECONDS = 5000
+"""Time that an animation plays."""
+FIRST_TURNS = 3
+"""First turns in a transcript, besides the last one."""
+MAX_CHARACTERS = 1500
+"""Characters of one text in a transcript."""
+MAX_CACHED = 4
+"""Animations of one id that stay in the cache.
+
+A change of branch then does not draw all of them again.
 """
 SCORES = (SCORES_FILE, ONE_SHOT_FILE)
 PLAYING = Path(__file__).with_name("reference_episode.py")
@@ -64,21 +72,21 @@ def animations(cards: Collection[TaskCard]) -> dict[str, bytes]:
     paths = {
         card.id: cache_folder() / "animations" / f"{card.name}-{key(card)}.gif" for card in cards
     }
-    found = {card.id: path.read_bytes() for card in cards if (path := paths[card.id]).exists()}
-    missing = [card.id for card in cards if card.id not in found]
+    gifs = {card.id: path.read_bytes() for card in cards if (path := paths[card.id]).exists()}
+    missing = [card.id for card in cards if card.id not in gifs]
     if missing:
         log.info(
-            f"Drawing {len(missing)} animations; {len(found)} of {len(paths)} are in "
+            f"Drawing {len(missing)} animations; {len(gifs)} of {len(paths)} are in "
             f"{cache_folder()}"
         )
-    begun = time.monotonic()
+    start_time = time.monotonic()
     for count, (task_id, gif) in enumerate(_draw_all(missing), start=1):
-        found[task_id] = gif
+        gifs[task_id] = gif
         _keep(paths[task_id], gif)
-        if len(found) % 10 == 0 or count == len(missing):
-            left = time_left(time.monotonic() - begun, count, len(missing))
-            log.info(f"{len(found)} of {len(paths)} animations are drawn{left}")
-    return found
+        if len(gifs) % 10 == 0 or count == len(missing):
+            left = time_left(time.monotonic() - start_time, count, len(missing))
+            log.info(f"{len(gifs)} of {len(paths)} animations are drawn{left}")
+    return gifs
 
 
 def time_left(seconds: float, done: int, count: int) -> str:
@@ -90,9 +98,7 @@ def time_left(seconds: float, done: int, count: int) -> str:
 
 
 def _draw_all(task_ids: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Draw animations in as many processes as there are cores,
-    in the order in which they are finished.
-    """
+    """Draw animations in as many processes as there are cores, and yield them as they finish."""
     if not task_ids:
         return
     prepare_jax()  # compiled programs are kept in the user's cache, too
@@ -116,7 +122,7 @@ def _keep(path: Path, gif: bytes) -> None:
             unfinished.write_bytes(gif)
         name = path.name.rpartition("-")[0]
         for old in sorted(path.parent.glob(f"{name}-*.gif"), key=lambda file: file.stat().st_mtime)[
-            :-KEPT
+            :-MAX_CACHED
         ]:
             old.unlink()
     except OSError:
@@ -124,52 +130,59 @@ def _keep(path: Path, gif: bytes) -> None:
 
 
 def animation(task_id: str) -> bytes:
-    """Return an episode of the reference player on the test split,
-    as a GIF of at most ``FRAMES`` pictures.
-    """
+    """Return a test episode of the reference player as a GIF of at most ``MAX_FRAMES`` pictures."""
     card = registry.card(task_id)
-    played = reference_episode(card, min(card.horizon, STEPS))
-    params, states, *_ = played
+    episode = reference_episode(card, min(card.horizon, MAX_STEPS))
+    params, states, *_ = episode
     task = card.build()
-    shown = [states[i] for i in np.unique(np.linspace(0, len(states) - 1, FRAMES).astype(int))]
+    shown_states = [
+        states[i] for i in np.unique(np.linspace(0, len(states) - 1, MAX_FRAMES).astype(int))
+    ]
     trail: list[Any] = []
-    pictures = (Image.fromarray(task.draw_next(state, params, trail)) for state in shown)
+    pictures = (Image.fromarray(task.draw_next(state, params, trail)) for state in shown_states)
     # An octree: a median cut gives all its colours to the background and none to what is small.
     frames = [picture.quantize(128, Image.Quantize.FASTOCTREE) for picture in pictures]
     buffer = io.BytesIO()
-    pace = MILLISECONDS // len(frames)
-    said = written(task, played).encode()
+    pace = PLAY_MILLISECONDS // len(frames)
+    comment = write_transcript(task, episode).encode()
     frames[0].save(
-        buffer, "GIF", save_all=True, append_images=frames[1:], duration=pace, loop=0, comment=said
+        buffer,
+        "GIF",
+        save_all=True,
+        append_images=frames[1:],
+        duration=pace,
+        loop=0,
+        comment=comment,
     )
     return buffer.getvalue()
 
 
-def written(task: Any, played: Played) -> str:
-    """Return the transcript of an episode,
-    as a player who reads text meets it: its first turns and the last.
-    """
-    params, states, actions, why = played
+def write_transcript(task: Any, episode: Played) -> str:
+    """Return the transcript of an episode as a text player meets it: first turns and last."""
+    params, states, actions, why = episode
 
-    def cut(text: str) -> str:
-        return text if len(text) <= LONGEST else f"{text[:LONGEST].rstrip()}\n..."
+    def shorten(text: str) -> str:
+        return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS].rstrip()}\n..."
 
     lines = [
-        cut(task.rules()),
+        shorten(task.rules()),
         task.how_to_act(),
         "",
-        cut(task.describe_turn(None, states[0], params)),
+        shorten(task.describe_turn(None, states[0], params)),
     ]
-    turns = [*range(min(TURNS, len(actions))), *range(max(TURNS, len(actions) - 1), len(actions))]
+    turns = [
+        *range(min(FIRST_TURNS, len(actions))),
+        *range(max(FIRST_TURNS, len(actions) - 1), len(actions)),
+    ]
     for turn in turns:
-        if turn > TURNS:
-            lines += ["", f"... ({turn - TURNS} turns later)"]
+        if turn > FIRST_TURNS:
+            lines += ["", f"... ({turn - FIRST_TURNS} turns later)"]
         reply = task.spell(actions[turn], states[turn], params)
         lines += [
             "",
             f"> {reply}",
             "",
-            cut(task.describe_turn(states[turn], states[turn + 1], params)),
+            shorten(task.describe_turn(states[turn], states[turn + 1], params)),
         ]
     return "\n".join([*lines, *([f"The episode is over: {why}."] if why else [])])
 
@@ -195,7 +208,7 @@ def still(gif: bytes) -> bytes:
 def key(card: TaskCard) -> str:
     """Return a hash of everything that the animation of a card depends on."""
     task = {name.split(":")[0] for name in (card.entry_point, card.reference, card.puzzle) if name}
-    engine = _imported(PLAYING, "")
+    engine = _imported_names(PLAYING, "")
     if card.host:  # gymnasium.make loads its environment by a name
         engine |= {str(gymnasium.spec(card.id).entry_point).split(":")[0]}
     files = {Path(__file__), PLAYING}.union(*map(_sources, task | engine))
@@ -217,24 +230,22 @@ def _sources(module: str) -> frozenset[Path]:
 
     It runs none.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name not in found and (file := _file(name)):
-            found[name] = file
-            waiting += _imported(
+        if name not in files and (file := _file(name)):
+            files[name] = file
+            waiting += _imported_names(
                 file, name if file.name == "__init__.py" else name.rpartition(".")[0]
             )
-    return frozenset(found.values())
+    return frozenset(files.values())
 
 
 @cache
-def _imported(file: Path, package: str) -> frozenset[str]:
-    """Find every name in the import statements of a file
-    of a package that may be a module of the suite.
-    """
-    found: set[str] = set()
+def _imported_names(file: Path, package: str) -> frozenset[str]:
+    """Find every name in a file's import statements that may be a module of the suite."""
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -247,8 +258,8 @@ def _imported(file: Path, package: str) -> frozenset[str]:
             names = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
         else:
             continue
-        found |= {name for name in names if name.startswith(PACKAGE)}
-    return frozenset(found)
+        modules |= {name for name in names if name.startswith(PACKAGE)}
+    return frozenset(modules)
 
 
 @cache
@@ -269,8 +280,8 @@ def _digest(file: Path) -> bytes:
 @cache
 def _versions() -> dict[str, str]:
     """Return the installed version of each library that computes or draws."""
-    found = {}
+    versions = {}
     for library in LIBRARIES:
         with suppress(PackageNotFoundError):
-            found[library] = version(library)
-    return found
+            versions[library] = version(library)
+    return versions

@@ -1,5 +1,6 @@
-"""Draw docs/families/FAMILY.gif, the pictures of README.md:
-an episode of a task's reference player in each family.
+"""Draw docs/families/FAMILY.gif, the pictures of README.md.
+
+Each shows an episode of a reference player on a task of the family.
 
 python docs/draw_families.py
 """
@@ -12,7 +13,7 @@ from animations import animations
 
 from rlbench_suite.core.registry import card
 
-SHOWN = (
+TASK_NAMES = (
     "QuadcopterGates-v0",
     "PMSMCurrent-v0",
     "LightUp-v0",
@@ -34,9 +35,9 @@ def main() -> None:
     """Draw the pictures."""
     folder = Path(__file__).parent / "families"
     folder.mkdir(exist_ok=True)
-    shown = [card(name) for name in SHOWN]
-    pictures = animations(shown)
-    for task in shown:
+    cards = [card(name) for name in TASK_NAMES]
+    pictures = animations(cards)
+    for task in cards:
         (folder / f"{task.family}.gif").write_bytes(pictures[task.id])
 
 

@@ -1,5 +1,6 @@
-"""Draw docs/step_responses.png: every machine's reference player answers steps
-of current, torque, speed and position.
+"""Draw docs/step_responses.png: reference players of machines answer steps.
+
+The steps are of current, torque, speed and position.
 
 python docs/draw_step_responses.py
 
@@ -28,11 +29,13 @@ AT = 0.25
 
 
 def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Time (ms), set points and values, shape ``(steps, n)``,
-    of a step over a third of a range, or a goal's jump.
+    """Return time (ms), set points and values, ``(steps, n)``, of a step response.
+
+    The step is a third of a range, or a jump of the goal.
     """
     task: Any = card.build()
-    steps, goal = STEPS[task.kind], task.goal
+    steps = STEPS[task.kind]
+    goal = task.goal
     episode, first = jax.jit(
         lambda: begin(task, seed_key(1), 0, ContextSource.parse("test", task))
     )()
@@ -49,21 +52,22 @@ def response(card: TaskCard) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         state = state._replace(setpoint=at(t))
         view = View(first.observation, None, state, episode.params)
         action, memory = player.act(memory, view, jax.random.key(0))
-        shown = jnp.stack(state.setpoint), jnp.stack(task.controlled_values(state, episode.params))
-        return (task.transition(state, action, jax.random.key(0), episode.params), memory), shown
+        sample = jnp.stack(state.setpoint), jnp.stack(task.controlled_values(state, episode.params))
+        return (task.transition(state, action, jax.random.key(0), episode.params), memory), sample
 
     memory = player.initial(episode.params)
-    _, (wanted, values) = jax.jit(
+    _, (setpoints, values) = jax.jit(
         lambda: jax.lax.scan(step, (episode.state, memory), jnp.arange(steps))
     )()
-    return np.arange(steps) * task.period * 1e3, np.asarray(wanted), np.asarray(values)
+    return np.arange(steps) * task.period * 1e3, np.asarray(setpoints), np.asarray(values)
 
 
 def main() -> None:
     """Draw the picture."""
     cards = [card for card in resolve_suite("motor") if card.entry_point.endswith(":Drive")]
     drives = [card for card in cards if card.settings["control"] == "continuous"]
-    machines, goals = list(dict.fromkeys(card.settings["machine"] for card in drives)), list(STEPS)
+    machines = list(dict.fromkeys(card.settings["machine"] for card in drives))
+    goals = list(STEPS)
     figure, axes = plt.subplots(
         len(machines), len(goals), figsize=(14, 1.7 * len(machines)), squeeze=False
     )
@@ -71,10 +75,10 @@ def main() -> None:
         axis.axis("off")
     for card in drives:
         axis = axes[machines.index(card.settings["machine"]), goals.index(card.settings["goal"])]
-        time, wanted, values = response(card)
+        time, setpoints, values = response(card)
         axis.axis("on")
         for i in range(values.shape[1]):
-            axis.plot(time, wanted[:, i], "--", color=f"C{i}", linewidth=0.8)
+            axis.plot(time, setpoints[:, i], "--", color=f"C{i}", linewidth=0.8)
             axis.plot(time, values[:, i], color=f"C{i}", linewidth=1.2)
         axis.set_title(card.name, fontsize=8, family="monospace")
         axis.tick_params(labelsize=6)

@@ -1,5 +1,6 @@
-"""Make the gallery: a moving picture,
-one sentence and the measured scores of every task, filtered by family.
+"""Make the gallery, which shows every task in a moving picture, a sentence and its scores.
+
+Readers can filter it by family.
 """
 
 from __future__ import annotations
@@ -107,8 +108,9 @@ def _tile(card: TaskCard) -> str:
 
 
 def moving_picture(card: TaskCard, folder: str) -> str:
-    """Return the HTML of a task's animation;
-    people who asked their system for less motion see a still picture.
+    """Return the HTML of a task's animation.
+
+    People who asked their system for less motion see a still picture.
     """
     source = f'<source media="(prefers-reduced-motion: reduce)" srcset="{folder}/{card.name}.png">'
     alt = f"An episode of {card.name}, played by its reference player"

@@ -53,14 +53,15 @@ def reference_episode(card: TaskCard, steps: int) -> Played:
         return episode.params, episode.state, *stacked
 
     params, first, states, actions, over, infos = jax.device_get(play(player))
-    played = int(np.argmax(over)) + 1 if over.any() else steps
-    each = [
-        jax.tree.map(lambda leaf, t=t: leaf[t], (states, actions, infos)) for t in range(played)
+    length = int(np.argmax(over)) + 1 if over.any() else steps
+    moments = [
+        jax.tree.map(lambda leaf, t=t: leaf[t], (states, actions, infos)) for t in range(length)
     ]
-    last, _, info = each[-1]
+    last, _, info = moments[-1]
     why = task.why_over(last, params, info) if over.any() else ""
-    spelt = [np.asarray(action).astype(task.action_space.dtype) for _, action, _ in each]
-    return Played(params, [first, *(state for state, *_ in each)], spelt, why)
+    dtype = task.action_space.dtype
+    played_actions = [np.asarray(action).astype(dtype) for _, action, _ in moments]
+    return Played(params, [first, *(state for state, *_ in moments)], played_actions, why)
 
 
 def _on_the_host(card: TaskCard, steps: int) -> Played:
@@ -69,8 +70,10 @@ def _on_the_host(card: TaskCard, steps: int) -> Played:
     player = env.reference()
     observation, info = env.reset(seed=SEED)
     memory = player.initial(env.params)
-    act = jax.jit(lambda player, *seen: player.act(*seen))
-    states, actions, terminated = [env.episode.state], [], False
+    act = jax.jit(lambda player, *arguments: player.act(*arguments))
+    states = [env.episode.state]
+    actions = []
+    terminated = False
     while len(states) <= steps and not terminated:
         view = View(observation, info.get("action_mask"), env.episode.state, env.params)
         action, memory = act(player, memory, view, jax.random.key(len(states)))

@@ -1,5 +1,4 @@
-"""Make a page for every task from its card, spaces,
-measured scores, tests and changelog, and an episode played.
+"""Make a page for every task from its card, spaces, scores, tests, changelog and an episode.
 
 MkDocs runs this file as a hook (``hooks`` in mkdocs.yml), so that a page cannot disagree with the
 code.
@@ -31,8 +30,9 @@ ROOT = Path(__file__).resolve().parent.parent
 log = logging.getLogger(f"mkdocs.plugins.{__name__}")
 
 
-def simulated() -> list[TaskCard]:
-    """Return the cards whose simulators are installed:
+def installed_cards() -> list[TaskCard]:
+    """Return the cards whose simulators are installed.
+
     PyBullet has no wheels for the newest Pythons.
     """
     return [card for card in cards().values() if card.installed]
@@ -41,7 +41,7 @@ def simulated() -> list[TaskCard]:
 def on_config(config: MkDocsConfig) -> None:
     """Put the pages into the navigation, by family."""
     families: dict[str, list[str]] = {}
-    for card in simulated():
+    for card in installed_cards():
         families.setdefault(card.family, []).append(f"tasks/{card.name}.md")
     tasks = ["tasks/index.md", *({family: pages} for family, pages in families.items())]
     config.nav = [{"Tasks": tasks} if "Tasks" in entry else entry for entry in config.nav or []]
@@ -49,21 +49,21 @@ def on_config(config: MkDocsConfig) -> None:
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
     """Make the pages and their pictures."""
-    listed = simulated()
-    drawn = animations(listed)
-    for card_id, gif in drawn.items():
+    listed = installed_cards()
+    gifs = animations(listed)
+    for card_id, gif in gifs.items():
         name = card_id.removeprefix("rlsuite/")
         files.append(File.generated(config, f"tasks/{name}.gif", content=gif))
         files.append(File.generated(config, f"tasks/{name}.png", content=still(gif)))
-    begun = time.monotonic()
+    start_time = time.monotonic()
     for count, card in enumerate(listed, start=1):
         files.append(
             File.generated(
-                config, f"tasks/{card.name}.md", content=page(card, transcript(drawn[card.id]))
+                config, f"tasks/{card.name}.md", content=page(card, transcript(gifs[card.id]))
             )
         )
         if count % 25 == 0 or count == len(listed):
-            left = time_left(time.monotonic() - begun, count, len(listed))
+            left = time_left(time.monotonic() - start_time, count, len(listed))
             log.info(f"{count} of {len(listed)} task pages are written{left}")
     files.append(File.generated(config, "tasks/index.md", content=overview(listed)))
     files.append(File.generated(config, "gallery.md", content=gallery(listed)))
@@ -82,7 +82,7 @@ def overview(listed: list[TaskCard]) -> str:
         for card in listed:
             if card.family == family:
                 player = words(card.reference.split(":")[1])
-                action = space(card.build().action_space)
+                action = describe_space(card.build().action_space)
                 lines.append(
                     f"| [`{card.name}`]({card.name}.md) | {card.summary} | {action} | {player} |"
                 )
@@ -90,15 +90,15 @@ def overview(listed: list[TaskCard]) -> str:
     return "\n".join(lines)
 
 
-def page(card: TaskCard, said: str) -> str:
+def page(card: TaskCard, episode_text: str) -> str:
     """Write the page of a task, with the transcript of an episode."""
     task = card.build()
     facts = {
         "id": f"`{card.id}`",
         "source": card.source,
-        "observation": space(task.observation_space),
-        "action": space(task.action_space),
-        "reward": space(task.reward_space),
+        "observation": describe_space(task.observation_space),
+        "action": describe_space(task.action_space),
+        "reward": describe_space(task.reward_space),
         "time limit": f"{card.horizon} steps",
         "difficulties": ", ".join(
             f"`{tier}` ({number:g})" for tier, number in card.difficulties.items()
@@ -149,14 +149,14 @@ def page(card: TaskCard, said: str) -> str:
             "| --- | --- | --- | --- |",
         ]
         text += [
-            *(f"| `{one.name}` | {one.meaning} | {one.value} | {one.unit} |" for one in figures),
+            *(f"| `{f.name}` | {f.meaning} | {f.value} | {f.unit} |" for f in figures),
             "",
         ]
-    for title, found in component_tables(task).items():
+    for title, rows in component_tables(task).items():
         text += [
             f"## {title.capitalize()}{', of each agent' * (card.agents > 1)}",
             "",
-            *components(found),
+            *components(rows),
             "",
         ]
     text += [
@@ -165,7 +165,7 @@ def page(card: TaskCard, said: str) -> str:
         "The reference player in the text view, turn by turn (`rlsuite play --reference`):",
         "",
     ]
-    text += ["```text", said, "```", ""]
+    text += ["```text", episode_text, "```", ""]
     text += [
         "## Measures",
         "",
@@ -216,13 +216,13 @@ def rules(docstring: str) -> str:
     )
 
 
-def components(found: list[Row]) -> list[str]:
+def components(rows: list[Row]) -> list[str]:
     """Explain each entry of a space in a table; ``rlsuite show`` prints the same."""
     lines = [
         "| entries | name | meaning | unit | low | high |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for row in found:
+    for row in rows:
         bounds = ("" if bound is None else f"{bound:g}" for bound in (row.low, row.high))
         words = (f"`{row.entries}`", f"`{row.name}`", row.meaning, row.unit, *bounds)
         lines.append(f"| {' | '.join(word.replace('|', chr(92) + '|') for word in words)} |")
@@ -276,9 +276,9 @@ def checks(card: TaskCard) -> list[str]:
     lines = []
     name = card.entry_point.split(":")[0].rsplit(".", 1)[1]
     family = sorted((ROOT / "tests" / card.family).glob("test_*.py"))
-    named = [path for path in family if name in path.stem]
-    own = named or [path for path in family if card.name in path.read_text()] or family
-    for path in own:
+    paths = [path for path in family if name in path.stem]
+    paths = paths or [path for path in family if card.name in path.read_text()] or family
+    for path in paths:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 lines.append(
@@ -289,14 +289,15 @@ def checks(card: TaskCard) -> list[str]:
 
 
 def history(card: TaskCard) -> list[str]:
-    """Tabulate what changed in each version of a task:
-    the entries under *Changed* in CHANGELOG.md that name it.
+    """Tabulate what changed in each version of a task.
+
+    The entries are those under *Changed* in CHANGELOG.md that name it.
     """
     name, _, latest = card.name.rpartition("-v")
     lines = ["| version | release | change |", "| --- | --- | --- |"]
     for version in range(int(latest), -1, -1):
         pattern = re.compile(rf"`(rlsuite/)?{re.escape(name)}-v{version}`")
-        changes = [(release, entry) for release, entry in changed() if pattern.search(entry)]
+        changes = [(release, entry) for release, entry in read_changes() if pattern.search(entry)]
         if version and not changes:
             log.warning(f"CHANGELOG.md has no entry under Changed that names `{name}-v{version}`")
         lines += [f"| v{version} | {release} | {entry} |" for release, entry in changes]
@@ -305,7 +306,7 @@ def history(card: TaskCard) -> list[str]:
 
 
 @cache
-def changed() -> list[tuple[str, str]]:
+def read_changes() -> list[tuple[str, str]]:
     """Read the entries under *Changed* of every release in CHANGELOG.md, the newest first."""
     entries: list[tuple[str, str]] = []
     release = section = ""
@@ -321,14 +322,16 @@ def changed() -> list[tuple[str, str]]:
     return entries
 
 
-def space(shown: Any) -> str:
+def describe_space(space: Any) -> str:
     """Describe a space in one line."""
-    if hasattr(shown, "spaces"):
-        return "; ".join(f"{name}: {space(part)}" for name, part in shown.spaces.items())
-    if hasattr(shown, "low"):
-        low, high = shown.low.min(), shown.high.max()
-        return f"`Box` of shape {shown.shape}, {shown.dtype}, from {low:g} to {high:g}"
-    return f"`{shown}`".replace("|", "\\|")
+    if hasattr(space, "spaces"):
+        return "; ".join(
+            f"{name}: {describe_space(subspace)}" for name, subspace in space.spaces.items()
+        )
+    if hasattr(space, "low"):
+        low, high = space.low.min(), space.high.max()
+        return f"`Box` of shape {space.shape}, {space.dtype}, from {low:g} to {high:g}"
+    return f"`{space}`".replace("|", "\\|")
 
 
 def words(name: str) -> str:

@@ -1,5 +1,6 @@
-"""Solve one puzzle through an MCP server that this program starts,
-and read its score from the metadata of the result.
+"""Solve one puzzle through an MCP server that this program starts.
+
+Its score is in the metadata of the result.
 
 python examples/play_mcp.py
 """

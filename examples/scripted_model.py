@@ -1,5 +1,4 @@
-"""Serve a scripted model at http://localhost:8123/v1,
-which stands for a real server of language models.
+"""Serve a scripted model at http://localhost:8123/v1 in place of a real language model.
 
 It guesses cells of TicTacToe and words of Wordle at random. Run it, and in another terminal:
 

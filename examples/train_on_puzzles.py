@@ -20,7 +20,9 @@ from rlbench_suite.language import PuzzleDataset, environment_factory
 from rlbench_suite.language.rows import instance_of
 from rlbench_suite.puzzle.dice import Dice
 
-GROUP_SIZE, ENTRIES, LEARNING_RATE = 8, 90, 0.1
+GROUP_SIZE = 8
+ENTRIES = 90
+LEARNING_RATE = 0.1
 
 
 def main(task_id: str = "Sudoku4-v0") -> dict[str, float]:
@@ -37,16 +39,16 @@ def main(task_id: str = "Sudoku4-v0") -> dict[str, float]:
     earned: list[float] = []
     for number, entry in enumerate(data):
         weights = [math.exp(value) for value in preferences.values()]
-        chosen = luck.choices(list(ways), weights, k=GROUP_SIZE)
+        played_ways = luck.choices(list(ways), weights, k=GROUP_SIZE)
         rewards = []
-        for member, way in enumerate(chosen):
+        for member, name in enumerate(played_ways):
             env = environment()
             env.reset(**entry)
-            env.submit_answer(ways[way](instance_of(entry)[1], number * GROUP_SIZE + member))
+            env.submit_answer(ways[name](instance_of(entry)[1], number * GROUP_SIZE + member))
             rewards.append(env.get_reward())
         spread = pstdev(rewards) or 1.0
-        for way, reward in zip(chosen, rewards, strict=True):
-            preferences[way] += LEARNING_RATE * (reward - fmean(rewards)) / spread
+        for name, reward in zip(played_ways, rewards, strict=True):
+            preferences[name] += LEARNING_RATE * (reward - fmean(rewards)) / spread
         earned.append(fmean(rewards))
         if number % 30 == 29:
             print(f"entries {number - 28} to {number + 1}: mean reward {fmean(earned[-30:]):.2f}")

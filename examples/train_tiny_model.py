@@ -1,5 +1,6 @@
-"""Train a tiny language model on Sudoku4 by TRL's GRPO,
-from chance to skill, in minutes and without a download.
+"""Train a tiny language model on Sudoku4 by TRL's GRPO, from chance to skill, in minutes.
+
+Nothing is downloaded.
 
     pip install 'rlbench-suite[trl]'
     python examples/train_tiny_model.py [--minutes 8] [--seed 0]
@@ -44,27 +45,33 @@ from rlbench_suite.language.trl import puzzle_reward
 from rlbench_suite.puzzle.dice import Dice
 from rlbench_suite.puzzle.puzzle import CLOSING, OPENING, Puzzle
 
-PUZZLE, DIFFICULTY = "Sudoku4-v0", "easy"
-TRAINED_ON = (1, 2, 3, 4, 5, 6)
+PUZZLE = "Sudoku4-v0"
+DIFFICULTY = "easy"
+TRAINING_DIFFICULTIES = (1, 2, 3, 4, 5, 6)
 """Difficulties of the training rows: numbers of empty cells."""
-ROWS, TEST_ROWS = 12_000, 400
+ROWS = 12_000
+TEST_ROWS = 400
 CELLS = 16
 REPLY = CELLS + 3
 """Tokens of a reply: the cells, two tags, and the end."""
-WARM_UP_BATCH, WARM_UP_RATE = 64, 3e-3
-GROUP, PROMPTS, RATE = 8, 32, 2e-3
+WARM_UP_BATCH = 64
+WARM_UP_RATE = 3e-3
+GROUP = 8
+PROMPTS = 32
+RATE = 2e-3
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
-    """Make a tokenizer of the grid: a token is a symbol
-    with the space or line break after it, or a tag.
+    """Make a tokenizer of the grid.
+
+    A token is a symbol with the space or line break after it, or a tag.
     """
     words = [
         "<pad>",
         "<end>",
         OPENING,
         CLOSING,
-        *(symbol + after for symbol in "1234_" for after in (" ", "\n", "")),
+        *(symbol + space for symbol in "1234_" for space in (" ", "\n", "")),
     ]
     raw = Tokenizer(
         models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<pad>")
@@ -127,15 +134,16 @@ def warm_up(model: Any, tokenizer: Any, rows: Sequence[Row], seed: int, steps: i
 def likeness_reward(
     completions: list[str], answer: list[str], metadata: list[Any], **_: Any
 ) -> list[float]:
-    """Return the share of the empty cells that agree with the solution;
-    0 for an answer that is not well-formed.
+    """Return the share of the empty cells that agree with the solution.
+
+    It is 0 for an answer that is not well-formed.
     """
     rewards = []
-    for completion, best, one in zip(completions, answer, metadata, strict=True):
-        puzzle, instance = instance_of({"metadata": one})
-        given = Puzzle.extract(completion)
-        valid = puzzle.verify(instance, given).valid
-        rewards.append(puzzle.likeness(instance, given, best) if valid and given else 0.0)
+    for completion, best, row_metadata in zip(completions, answer, metadata, strict=True):
+        puzzle, instance = instance_of({"metadata": row_metadata})
+        reply = Puzzle.extract(completion)
+        valid = puzzle.verify(instance, reply).valid
+        rewards.append(puzzle.likeness(instance, reply, best) if valid and reply else 0.0)
     return rewards
 
 
@@ -166,15 +174,16 @@ class Progress(TrainerCallback):  # type: ignore[misc]
         if state.global_step % 50 == 0:
             self.of[0].eval()
             print(
-                f"step {state.global_step}, {seconds:.0f} s: {shown(evaluate(*self.of))}",
+                f"step {state.global_step}, {seconds:.0f} s: {score_text(evaluate(*self.of))}",
                 flush=True,
             )
             self.of[0].train()
 
 
 def answers_score(rows: Sequence[Row], *, guessing: bool) -> Iterator[float]:
-    """Yield the score of random answers,
-    or else of the puzzle's rule of thumb (`Puzzle.heuristic`).
+    """Yield the score of random answers, or else of the puzzle's rule of thumb.
+
+    The latter is `Puzzle.heuristic`.
     """
     for number, row in enumerate(rows):
         puzzle, instance = instance_of(row)
@@ -182,9 +191,9 @@ def answers_score(rows: Sequence[Row], *, guessing: bool) -> Iterator[float]:
         yield score(row, f"{OPENING}{answer}{CLOSING}")
 
 
-def shown(found: Score) -> str:
+def score_text(score: Score) -> str:
     """Return a score with its interval."""
-    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    return f"{score.mean:.3f} [{score.low:.3f}, {score.high:.3f}]"
 
 
 def main(
@@ -201,16 +210,20 @@ def main(
     started = time.monotonic()
     # Rows equal but for a symmetry are no harm here.
     warnings.filterwarnings("ignore", f".*{PUZZLE} has few different")
-    rows = list(PuzzleDataset(PUZZLE, size=ROWS, difficulty=TRAINED_ON))
+    rows = list(PuzzleDataset(PUZZLE, size=ROWS, difficulty=TRAINING_DIFFICULTIES))
     tests = list(PuzzleDataset(PUZZLE, size=TEST_ROWS, split="test", difficulty=DIFFICULTY))
     tokenizer = make_tokenizer()
     model = make_model(tokenizer, seed)
     warm_up(model, tokenizer, rows, seed, warm_up_steps)
     before = evaluate(model, tokenizer, tests)
     print(f"{PUZZLE} {DIFFICULTY}, test split: mean score of {len(tests)} answers [95 % interval]")
-    print(f"random answers: {shown(wilson_interval(list(answers_score(tests, guessing=True))))}")
-    print(f"rule of thumb: {shown(wilson_interval(list(answers_score(tests, guessing=False))))}")
-    print(f"start of GRPO, {time.monotonic() - started:.0f} s: {shown(before)}", flush=True)
+    print(
+        f"random answers: {score_text(wilson_interval(list(answers_score(tests, guessing=True))))}"
+    )
+    print(
+        f"rule of thumb: {score_text(wilson_interval(list(answers_score(tests, guessing=False))))}"
+    )
+    print(f"start of GRPO, {time.monotonic() - started:.0f} s: {score_text(before)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         trainer = GRPOTrainer(
             model=model,
@@ -244,7 +257,7 @@ def main(
     after = evaluate(model, tokenizer, tests)
     seconds = time.monotonic() - started
     print(
-        f"end of GRPO, {trainer.state.global_step} steps, {seconds:.0f} s: {shown(after)}",
+        f"end of GRPO, {trainer.state.global_step} steps, {seconds:.0f} s: {score_text(after)}",
         flush=True,
     )
     return before, after

@@ -1,5 +1,4 @@
-"""Train a language model on tasks of the suite with TRL's GRPO,
-in both of the forms that TRL offers.
+"""Train a language model on tasks of the suite with TRL's GRPO, in both of TRL's forms.
 
     pip install 'rlbench-suite[trl]'
     python examples/train_with_trl.py one-shot Sudoku4-v0 SAT-v0
@@ -124,7 +123,7 @@ if __name__ == "__main__":
     form, ids = sys.argv[1:2], sys.argv[2:]
     if form not in (["one-shot"], ["environment"]):
         sys.exit("usage: train_with_trl.py one-shot|environment ID [ID ...]")
-    made = make_tokenizer()
+    tokenizer = make_tokenizer()
     with tempfile.TemporaryDirectory() as scratch:
         train = one_shot if form == ["one-shot"] else environment
-        train(make_model(made), made, ids or ["Sudoku4-v0"], settings(scratch))
+        train(make_model(tokenizer), tokenizer, ids or ["Sudoku4-v0"], settings(scratch))

@@ -1,5 +1,4 @@
-"""Leaderboard: archives of the actions of a run,
-their replay, and static pages of the verified results.
+"""Leaderboard of archives of actions, which are replayed, and of static pages of verified results.
 
 ``pack`` makes an archive of a run. ``verify`` replays it and computes every number again.
 ``submit`` adds it to a folder of archives. ``build`` writes the pages. SCHEMA.md describes the

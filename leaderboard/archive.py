@@ -182,8 +182,7 @@ class Archive:
     def table(
         self, name: str, schema: pa.Schema, seeds: int, min_rows: int, max_rows: int
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the row groups of a table, one for each training seed,
-        as mappings from column to values.
+        """Yield a table's row groups, one for each training seed, as values by column.
 
         Args:
             name: name of the member.
@@ -231,8 +230,9 @@ def _check_end(file: IO[bytes], size: int) -> int:
 
 
 def _check_members(file: IO[bytes], zipped: zipfile.ZipFile, directory: int) -> None:
-    """Check that the members are plain files with safe,
-    distinct names, one after another from the first byte on.
+    """Check that members are plain files with safe, distinct names, and leave no gaps.
+
+    They follow one another from the first byte on.
     """
     if (inflated := sum(info.file_size for info in zipped.infolist())) > MAX_INFLATED:
         raise Rejected(
@@ -282,8 +282,9 @@ def _check_members(file: IO[bytes], zipped: zipfile.ZipFile, directory: int) -> 
 
 
 def _local_header(info: zipfile.ZipInfo) -> bytes:
-    """Return the header that a member must have by the directory:
-    the same numbers and name, and no extra field.
+    """Return the header that a member must have according to the directory.
+
+    It has the same numbers and name, and no extra field.
     """
     year, month, day, hour, minute, second = info.date_time
     name = info.orig_filename.encode()

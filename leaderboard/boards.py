@@ -23,20 +23,18 @@ from rlbench_suite.evaluation.statistics.aggregates import (
 )
 from rlbench_suite.evaluation.statistics.intervals import Estimate
 
-from .copies import copied_tasks, episodes, is_copy, shared
+from .copies import copied_tasks, count_shared_episodes, episodes, is_copy
 from .schema import Submission
 from .verify import Verdict
 
-LEAST_SEEDS = 5
+MIN_RANKED_SEEDS = 5
 """Number of training seeds that a rank needs. An entry with fewer is shown but not ranked."""
 _EQUAL = 1.01
 """Ratio up to which training steps count as equal, because agents stop at the end of a rollout."""
 
 
 def anchor(task: str) -> Callable[[float], float]:
-    """Return the function from a score on a task
-    to the standard error that comes from its measured scale.
-    """
+    """Return the function from a task's score to the standard error of its measured scale."""
     return cards()[task].scale().standard_error
 
 
@@ -74,14 +72,16 @@ class Standing:
     """Title of the newest version of the same entry."""
     name_of: str | None = None
     """Title of an earlier entry of the same name, of which this is no confirmed version."""
-    shared: Mapping[str, int] = field(default_factory=dict)
-    """Number of episodes with the same actions as another entry,
-    by its title; only where it is a tenth or more.
+    count_shared_episodes: Mapping[str, int] = field(default_factory=dict)
+    """Number of episodes with the same actions as another entry, by the entry's title.
+
+    It holds only entries that share a tenth or more.
     """
 
     copied: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """Tasks on which most episodes equal those of an earlier entry by others:
-    its title and their number.
+    """Title of an earlier entry by others, and the number of episodes shared, by task.
+
+    It holds only tasks on which most episodes are equal.
     """
 
     @cached_property
@@ -128,7 +128,7 @@ class Standing:
         """Replayed mean constraint cost of an episode by task id."""
         return {task: sum(each) / len(each) for task, each in self.seed_costs.items()}
 
-    def violated(self, tasks: Iterable[TaskCard]) -> tuple[TaskCard, ...]:
+    def violated_cards(self, tasks: Iterable[TaskCard]) -> tuple[TaskCard, ...]:
         """Return the tasks whose constraints the entry violates."""
         return tuple(card for card in tasks if card.violates(*self.seed_costs[card.id]))
 
@@ -195,9 +195,10 @@ class Standing:
                 f"of {self.shared[self.copy_of]:,} of {episodes(self.verdict.actions_played):,} "
                 "episodes"
             )
-        if self.seeds < LEAST_SEEDS:
+        if self.seeds < MIN_RANKED_SEEDS:
             return (
-                f"has {self.seeds} seed{'s' * (self.seeds != 1)} a task; a rank needs {LEAST_SEEDS}"
+                f"has {self.seeds} seed{'s' * (self.seeds != 1)} a task; a rank needs "
+                f"{MIN_RANKED_SEEDS}"
             )
         return None
 
@@ -240,8 +241,7 @@ class Board:
     unranked_entries: tuple[Standing, ...]
     """Entries that are not ranked."""
     unequal: Mapping[str, tuple[float, float]]
-    """Fewest and most training steps that ranked entries claim,
-    by task; only tasks where they differ.
+    """Fewest and most training steps that ranked entries claim, by task, where they differ.
 
     No entry is marked for its ratio to another one, because nobody can check what the other one
     claims.
@@ -296,8 +296,11 @@ def standings(
     )
     result: list[Standing] = []
     for verdict, submission in accepted:
-        entry, actions = submission.entry, verdict.actions_played
-        equal_episodes = {e.title: shared(actions, e.verdict.actions_played) for e in result}
+        entry = submission.entry
+        actions = verdict.actions_played
+        equal_episodes = {
+            e.title: count_shared_episodes(actions, e.verdict.actions_played) for e in result
+        }
         by_owners = {
             e.title
             for e in result
@@ -354,9 +357,7 @@ def _successor(standing: Standing, newest: Mapping[str, Standing]) -> str | None
 
 
 def boards(entries: Sequence[Standing]) -> list[Board]:
-    """Return the boards that rank at least one entry;
-    the widest suites and longest budgets come first.
-    """
+    """Return the boards that rank an entry, widest suites and longest budgets first."""
     boards_found = []
     for suite, ids in suites().items():
         if suite == GENERALISATION:  # the judge replays no episodes on training contexts
@@ -386,7 +387,8 @@ def _board(
     suite: str, budget: str, tasks: tuple[TaskCard, ...], entries: Sequence[Standing]
 ) -> Board | None:
     ids = [card.id for card in tasks]
-    scores, reasons = {}, {}
+    scores = {}
+    reasons = {}
     for entry in entries:
         replayed_scores = entry.verdict.scores
         absent = [card.name for card in tasks if card.id not in replayed_scores]
@@ -415,7 +417,7 @@ def _board(
         return None
     comparison = compare(scores, anchors={task: anchor(task) for task in ids})
     by_title = {entry.title: entry for entry in entries}
-    violated = {title: by_title[title].violated(tasks) for title in scores}
+    violated = {title: by_title[title].violated_cards(tasks) for title in scores}
     order = sorted(
         scores,
         key=lambda title: (bool(violated[title]), -comparison.agents[title].iqm.point, title),
@@ -469,8 +471,9 @@ def carrying(scores: Mapping[str, Sequence[float]]) -> Estimate:
 
 
 def _unequal(entries: Sequence[Standing], tasks: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Return the fewest and the most training steps by task,
-    for tasks where entries that train differ in them.
+    """Return the fewest and the most training steps by task, where they differ.
+
+    Only entries that train count.
     """
     unequal_steps = {}
     for task in tasks:

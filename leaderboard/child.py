@@ -1,5 +1,6 @@
-"""Read one archive in a process of its own, which may crash,
-hang or run out of memory without harm to others.
+"""Read one archive in a process of its own.
+
+It may crash, hang or run out of memory without harm to others.
 
 ``python -m rlbench_suite.leaderboard.child verify|read ARCHIVE`` writes JSON objects to stdout, one
 a line. The key ``doing`` reports progress. The last line has the result as ``found``, or the reason
@@ -17,7 +18,7 @@ from typing import Any, TextIO
 
 MEMORY = "RLSUITE_JUDGE_MEMORY"
 """Environment variable with the memory limit of the process in bytes."""
-_LARGEST_FILE = 2**30
+_MAX_FILE_BYTES = 2**30
 """Size limit in bytes of a file that the process writes (JAX keeps compiled programs)."""
 
 
@@ -30,7 +31,8 @@ def main() -> None:
     def say(**message: Any) -> None:
         print(json.dumps(message), file=say_to, flush=True)
 
-    what, path = sys.argv[1], Path(sys.argv[2])
+    what = sys.argv[1]
+    path = Path(sys.argv[2])
     from .verify import read_contents, verify
 
     say(doing="opening the archive")
@@ -54,7 +56,7 @@ def _limit() -> None:
     with suppress(ImportError):  # outside POSIX
         import resource
 
-        limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: _LARGEST_FILE}
+        limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: _MAX_FILE_BYTES}
         if MEMORY in os.environ:
             limits[resource.RLIMIT_DATA] = 2 * int(os.environ[MEMORY])
         for kind, limit in limits.items():
@@ -63,8 +65,9 @@ def _limit() -> None:
 
 
 def _leave(pipe: TextIO) -> None:
-    """End the process without destructors,
-    because a damaged file may have corrupted a library's memory.
+    """End the process without destructors.
+
+    A damaged file may have corrupted a library's memory.
     """
     pipe.flush()
     os._exit(0)

@@ -15,7 +15,7 @@ from pydantic import StringConstraints
 
 DIGITS = 16
 """Number of hexadecimal digits in the fingerprint of an episode."""
-LEAST_TELLING = 10
+MIN_TELLING_EPISODES = 10
 """Number of equal episodes, each unlike all others of the task, from which a task counts as copied.
 """
 
@@ -33,9 +33,7 @@ def digest(rows: np.ndarray) -> str:
 
 
 def by_episode(columns: Sequence[np.ndarray], lengths: np.ndarray) -> Fingerprints:
-    """Return the fingerprints of episodes,
-    given their actions one after another and their lengths.
-    """
+    """Return the fingerprints of episodes from their concatenated actions and their lengths."""
     ends = np.cumsum(lengths, dtype=np.int64)
     rows = np.stack(columns, axis=-1)
     return "".join(
@@ -48,7 +46,7 @@ def episodes(actions: Actions) -> int:
     return sum(len(text) // DIGITS for text in actions.values())
 
 
-def shared(actions: Actions, later_actions: Actions) -> int:
+def count_shared_episodes(actions: Actions, later_actions: Actions) -> int:
     """Return the number of episodes that two entries play with the same actions."""
     count = 0
     for cell in actions.keys() & later_actions.keys():
@@ -74,21 +72,27 @@ def copied_tasks(actions: Actions, earlier: Actions) -> dict[str, int]:
             {cell: text for cell, text in all_.items() if cell[0] == task}
             for all_ in (actions, earlier)
         )
-        if 2 * (count := shared(ours, earlier_of_task)) > episodes(ours):
-            times = Counter(episode for text in earlier_of_task.values() for episode in _each(text))
+        if 2 * (count := count_shared_episodes(ours, earlier_of_task)) > episodes(ours):
+            times = Counter(
+                episode
+                for text in earlier_of_task.values()
+                for episode in _split_fingerprints(text)
+            )
             telling = sum(
                 episode == earlier_episode and times[earlier_episode] == 1
                 for cell in ours.keys() & earlier_of_task.keys()
                 for episode, earlier_episode in zip(
-                    _each(ours[cell]), _each(earlier_of_task[cell]), strict=False
+                    _split_fingerprints(ours[cell]),
+                    _split_fingerprints(earlier_of_task[cell]),
+                    strict=False,
                 )
             )
-            if telling >= LEAST_TELLING:
+            if telling >= MIN_TELLING_EPISODES:
                 copied[task] = count
     return copied
 
 
-def _each(text: Fingerprints) -> list[str]:
+def _split_fingerprints(text: Fingerprints) -> list[str]:
     return [text[i : i + DIGITS] for i in range(0, len(text), DIGITS)]
 
 
@@ -97,5 +101,5 @@ def is_copy(actions: Actions, earlier: Actions, *, same_entry: bool) -> bool:
 
     A new version of the same entry may keep many episodes of the old one, but not all.
     """
-    count, of = shared(actions, earlier), episodes(actions)
+    count, of = count_shared_episodes(actions, earlier), episodes(actions)
     return count == of if same_entry else 2 * count > of

@@ -15,8 +15,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+\.zip")
 
 
 def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path], dict[str, str]]:
-    """Return the archives in the order of the log,
-    then those missing in it by name, and all else called ``.zip``.
+    """Return the archives of a folder, and why other files called ``.zip`` are none.
+
+    Archives of the log come first, in its order; then the others, by name.
 
     Nothing is opened, so no pipe can block and no link can lead elsewhere.
 
@@ -24,11 +25,12 @@ def list_archives(folder: Path, arrivals: Sequence[Arrival]) -> tuple[list[Path]
         Paths of the archives; and by escaped name the reason, a sentence, why a file is no archive.
     """
     sequence_of = {arrival.archive: arrival.sequence for arrival in arrivals[::-1]}
-    archives, refused = [], {}
+    archives = []
+    refused = {}
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.name.endswith(".zip"):
             if fault := _fault(path):
-                refused[escaped(path.name)] = fault
+                refused[escape_name(path.name)] = fault
             else:
                 archives.append(path)
     archives.sort(
@@ -51,7 +53,7 @@ def _fault(path: Path) -> str | None:
     return None
 
 
-def escaped(name: str) -> str:
+def escape_name(name: str) -> str:
     """Return a file name in printable characters.
 
     Different names stay different, even if they are not UTF-8.

@@ -27,7 +27,7 @@ from typing import IO, Any, NamedTuple
 from pydantic import ValidationError
 
 import rlbench_suite
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 
 from .child import MEMORY
 from .schema import Origin, plain_sentence
@@ -89,7 +89,7 @@ def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMIT
             problems=(plain_sentence(f"{reason}."),),
             cells=(),
             exact=False,
-            judge=Origin.of(Machine.this()),
+            judge=Origin.of(Computer.this()),
             judged=datetime.now(UTC),
             seconds=time.perf_counter() - started,
             version=rlbench_suite.__version__,
@@ -101,8 +101,7 @@ def judge(path: Path, *, progress: Show = lambda _: None, limits: Limits = LIMIT
 
 
 def open_up(path: Path, *, limits: Limits = LIMITS) -> Contents | None:
-    """Read an archive (:func:`.verify.read_contents`)
-    in a process of its own, without replaying it.
+    """Read an archive (:func:`.verify.read_contents`) in its own process, without replaying it.
 
     Returns:
         None if it cannot be read.
@@ -170,8 +169,9 @@ def _ask(what: str, path: Path, progress: Show, limits: Limits) -> Any:
 def _child(
     what: str, path: Path, limits: Limits
 ) -> Iterator[tuple[subprocess.Popen[bytes], queue.Queue[bytes], Callable[[], bytearray]]]:
-    """Start the process; yield it,
-    the lines of its stdout (an empty one at the end) and what reads out its stderr.
+    """Start the process and yield it, the lines of its stdout, and a reader of its stderr.
+
+    An empty line ends the lines of stdout.
     """
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",  # equal bits are promised on CPUs only
@@ -216,8 +216,9 @@ def _child(
         thread.start()
 
     def hear_out() -> bytearray:
-        """Return the end of stderr of a process that has ended,
-        once its thread has read all of it.
+        """Return the end of stderr of a process that has ended.
+
+        Its thread has read all of it by then.
         """
         threads[1].join(timeout=5.0)  # another process may hold the pipe, so not for ever
         return errors
@@ -249,8 +250,9 @@ def _command(what: str, path: Path) -> list[str]:
 
 
 def _await_end(process: subprocess.Popen[bytes]) -> int:
-    """Return the exit code of a process that has closed its stdout;
-    kill it if it does not end soon.
+    """Return the exit code of a process that has closed its stdout.
+
+    A process that does not end soon is killed.
     """
     try:
         return process.wait(timeout=5.0)

@@ -59,7 +59,7 @@ def read_log(folder: Path) -> list[Arrival]:
     return arrivals
 
 
-def extended(
+def extend_log(
     arrivals: list[Arrival], archives: Iterable[tuple[str, str]], confirmed: str | None = None
 ) -> bytes:
     """Return the log with archives added in the given order.

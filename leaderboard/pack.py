@@ -156,7 +156,8 @@ class _Trace:
         self.cells = [Cell(agent, task, seed) for seed in range(run.manifest.seeds)]
 
     def claim(self) -> TaskClaim:
-        card, manifest = self.task.card, self.run.manifest
+        card = self.task.card
+        manifest = self.run.manifest
         scale = manifest.scale(card.id)
         results = [self.run.result(cell) for cell in self.cells]
         cells = tuple(

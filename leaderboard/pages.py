@@ -1,5 +1,6 @@
-"""Static pages of verified entries: one file each,
-without scripts and without requests to the network.
+"""Write static pages of verified entries.
+
+Each page is one file without scripts and without requests to the network.
 
 The pages are Jinja2 templates in ``templates/``. Jinja2 escapes all text of an archive. The schema
 has checked that every link is an http or https address.
@@ -24,20 +25,18 @@ from rlbench_suite.evaluation.statistics.aggregates import mean, with_error
 from rlbench_suite.evaluation.statistics.intervals import Estimate
 from rlbench_suite.evaluation.statistics.unseen_runs import on_unseen
 
-from .boards import LEAST_SEEDS, Board, Standing, carrying
+from .boards import MIN_RANKED_SEEDS, Board, Standing, carrying
 from .schema import Submission
 
-MOST_COLUMNS = 12
-_COLOURED = chart.COLOURS - 1
+MAX_COLUMNS = 12
+_COLOURED_ENTRIES = chart.COLOURS - 1
 """Number of entries with a colour of their own. The last colour, grey, is for the rest."""
 
 
 def index_page(
     boards: Sequence[Board], entries: Sequence[Standing], refused: Mapping[str, Sequence[str]]
 ) -> str:
-    """Return the first page: the widest ranking, all rankings,
-    all entries, and the refused archives.
-    """
+    """Return the first page: the widest ranking, all rankings and entries, and refusals."""
     main = max(boards, key=lambda board: (len(board.ranking) > 1, len(board.tasks)), default=None)
     cells = [cell for entry in entries for cell in entry.verdict.cells]
     return _page(
@@ -55,20 +54,21 @@ def index_page(
         boards=boards,
         entries=sorted(entries, key=lambda entry: entry.title.lower()),
         refused=refused,
-        least_seeds=LEAST_SEEDS,
+        least_seeds=MIN_RANKED_SEEDS,
     )
 
 
 def board_page(board: Board) -> str:
     """Return the page of a suite at a budget."""
     profiles = [
-        (ranked.standing.title, ranked.summary.profile) for ranked in board.ranking[:_COLOURED]
+        (ranked.standing.title, ranked.summary.profile)
+        for ranked in board.ranking[:_COLOURED_ENTRIES]
     ]
     lines = [
         chart.Line(title, p.taus, p.fraction, i, p.low, p.high)
         for i, (title, p) in enumerate(profiles)
     ]
-    columns = [ranked.standing for ranked in board.ranking[:MOST_COLUMNS]]
+    columns = [ranked.standing for ranked in board.ranking[:MAX_COLUMNS]]
     return _page(
         "board.html",
         title=board.title,
@@ -116,7 +116,7 @@ def entry_page(entry: Standing, boards: Sequence[Board]) -> str:
 def _page(template: str, **values: object) -> str:
     version = rlbench_suite.__version__
     return render(
-        "rlbench_suite.leaderboard", template, version=version, coloured=_COLOURED, **values
+        "rlbench_suite.leaderboard", template, version=version, coloured=_COLOURED_ENTRIES, **values
     )
 
 
@@ -126,8 +126,8 @@ class Axis:
 
     WIDTH: ClassVar[int] = 240
     MARGIN: ClassVar[int] = 12
-    LOWEST_SCORE: ClassVar[float] = -0.5
-    HIGHEST_SCORE: ClassVar[float] = 3.0
+    MIN_SCORE: ClassVar[float] = -0.5
+    MAX_SCORE: ClassVar[float] = 3.0
     """Ends of the widest scale.
 
     Values beyond are drawn at the edge, so one odd entry does not squeeze the rest.
@@ -138,23 +138,26 @@ class Axis:
 
     @classmethod
     def of(cls, board: Board) -> Axis:
-        """Return a scale that holds 0, 1 and, within its limits,
-        every IQM of the board with its interval.
-        """
+        """Return a scale that holds 0, 1 and every interval of the board, within its limits."""
         values = [
             v
             for p in board.ranking
             for v in (p.summary.iqm.point, p.summary.iqm.low, p.summary.iqm.high)
         ]
         finite = [value for value in values if math.isfinite(value)]
-        return cls(
-            max(min(0.0, *finite), cls.LOWEST_SCORE), min(max(1.0, *finite), cls.HIGHEST_SCORE)
-        )
+        return cls(max(min(0.0, *finite), cls.MIN_SCORE), min(max(1.0, *finite), cls.MAX_SCORE))
 
     def x(self, value: float) -> float:
         """Return the position of a value in the picture."""
         share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
         return self.MARGIN + share * (self.WIDTH - 2 * self.MARGIN)
+
+
+def _beats_zero(score: Estimate) -> str:
+    """Return whether an interval lies above the scale's zero, in a word."""
+    if score.low > 0:
+        return "yes"
+    return "no" if score.high < 0 else "unclear"
 
 
 class TaskRow(NamedTuple):
@@ -165,8 +168,9 @@ class TaskRow(NamedTuple):
     mean_return: float
     score: Estimate
     beats_zero: str
-    """``yes`` if the entry's interval lies above that of the scale's zero,
-    ``no`` if below it, else ``unclear``.
+    """``yes`` if the entry's interval lies above the scale's zero, ``no`` if below.
+
+    It is ``unclear`` if the interval holds the zero.
     """
     constrained: Estimate
     mean_cost: float
@@ -192,7 +196,7 @@ class TaskRow(NamedTuple):
             scale=scale,
             mean_return=sum(cell.mean_return for cell in cells) / len(cells),
             score=score,
-            beats_zero="yes" if score.low > 0 else "no" if score.high < 0 else "unclear",
+            beats_zero=_beats_zero(score),
             constrained=with_error(constrained, scale.standard_error(constrained.point)),
             mean_cost=entry.costs[task],
             seed_costs=entry.seed_costs[task],
@@ -247,8 +251,8 @@ def _board_remarks(board: Board) -> Iterable[str]:
             "These entries were replayed on another class of machine than the run's, and compared "
             f"within each task's tolerance, not to the bit: {', '.join(within)}."
         )
-    if len(board.ranking) > MOST_COLUMNS:
-        yield f"The table of tasks shows the first {MOST_COLUMNS} entries; results.json has all."
+    if len(board.ranking) > MAX_COLUMNS:
+        yield f"The table of tasks shows the first {MAX_COLUMNS} entries; results.json has all."
 
 
 def _entry_remarks(entry: Standing) -> Iterable[str]:
@@ -259,7 +263,7 @@ def _entry_remarks(entry: Standing) -> Iterable[str]:
             "Not ranked: it "
             f"{entry.unranked if not entry.superseded_by else f'is {entry.unranked}'}."
         )
-    for card in entry.violated(cards()[task] for task in entry.costs):
+    for card in entry.violated_cards(cards()[task] for task in entry.costs):
         assert card.constraint
         yield (
             f"It violates the constraint of {card.name}: an episode costs "

@@ -1,6 +1,4 @@
-"""Schema of an archive: strict models of ``submission.json``
-and the columns of the traces (see SCHEMA.md).
-"""
+"""Strict models of ``submission.json``, and the columns of an archive's traces (see SCHEMA.md)."""
 
 from __future__ import annotations
 
@@ -27,16 +25,18 @@ from pydantic import (
 )
 
 from rlbench_suite.core.task import Task
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 
 FORMAT = "rlbench-suite submission 2"
 MANIFEST = "submission.json"
 
 MAX_JSON = 4 * 2**20
-MAX_TASKS, MAX_SEEDS = 1000, 100
+MAX_TASKS = 1000
+MAX_SEEDS = 100
 MAX_NAMES = 1000
 """Largest number of names in one JSON object. Hyperparameters may have half of it."""
-_MAX_DEPTH, _MAX_VALUES = 4, 500
+_MAX_DEPTH = 4
+_MAX_VALUES = 500
 
 
 class Rejected(ValueError):
@@ -67,8 +67,9 @@ def _plain_url(text: str) -> str:
 
 
 def _plain_values(values: dict[str, Any]) -> dict[str, Any]:
-    """Check hyperparameters: numbers, booleans, short strings,
-    null, and small lists and mappings of them.
+    """Check that hyperparameters are plain and small.
+
+    They may be numbers, booleans, short strings, null, and small lists and mappings of them.
     """
     count = 0
 
@@ -120,8 +121,9 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class Strict(BaseModel):
-    """Base of models that accept exactly their fields,
-    of exactly their types, without NaN and infinity.
+    """Base of models that accept exactly their fields, of exactly their types.
+
+    They refuse NaN and infinity.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -143,8 +145,7 @@ class Entry(Strict):
         return f"{self.name}-v{self.version}"
 
     def may_become(self, later: Entry) -> bool:
-        """Return True if ``later`` may be a version of this entry:
-        it names at least the same authors.
+        """Return True if ``later`` names at least this entry's authors, as a version must.
 
         An entry without authors has no later version, because anybody could make one.
         """
@@ -152,7 +153,7 @@ class Entry(Strict):
 
 
 class Origin(Strict):
-    """Machine that played, as far as bits depend on it. It has no path, user or host name."""
+    """Computer that played, as far as bits depend on it. It has no path, user or host name."""
 
     python: Line
     packages: Annotated[dict[Label, Line], Field(max_length=20)]
@@ -164,7 +165,7 @@ class Origin(Strict):
     revision: Line | None = None
 
     @classmethod
-    def of(cls, machine: Machine) -> Origin:
+    def of(cls, machine: Computer) -> Origin:
         """Return the part of a machine's description that goes into an archive."""
         return cls(
             python=machine.python,
@@ -192,8 +193,9 @@ class Origin(Strict):
 
 
 class CellClaim(Strict):
-    """Claims for one training seed on one task:
-    means over its evaluation episodes, and the cost of training.
+    """Claims for one training seed on one task: evaluation means and the cost of training.
+
+    Means are taken over the seed's evaluation episodes.
     """
 
     seed: Annotated[int, Field(ge=0, lt=2**31)]
@@ -299,9 +301,7 @@ def _short(text: str) -> str:
 
 
 def plain_sentence(text: str) -> str:
-    """Return text about foreign data made safe for a terminal:
-    one line of at most 600 printable characters.
-    """
+    """Return foreign text as one line of at most 600 characters that a terminal can print."""
     plain = "".join(c if c.isprintable() else "?" for c in text[:600].replace("\n", " "))
     return plain if len(text) <= 600 else f"{plain[:596]} ..."
 
@@ -320,8 +320,9 @@ def episodes_member(name: str) -> str:
 
 
 def actions_schema(task: Task[Any, Any]) -> pa.Schema:
-    """Return the columns of the actions:
-    one for each number of an action (its array flattened in C order).
+    """Return the columns of the actions, one for each number of an action.
+
+    The array of an action is flattened in C order.
     """
     kind = pa.from_numpy_dtype(trace_dtype(task))
     count = int(np.prod(task.action_space.shape or (), dtype=int))

@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 import rlbench_suite
 from rlbench_suite.core.registry import cards
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 from rlbench_suite.evaluation.runs.manifest import VERSION
 from rlbench_suite.foundation.atomic_files import replacing, staging, writing
 
-from .boards import Board, Standing, boards, standings
+from .boards import Board, RankedEntry, Standing, boards, standings
 from .folder import list_archives
 from .judge import judge
 from .log import Arrival, file_sha256, read_log
@@ -48,8 +48,9 @@ def build(
     fresh: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Site:
-    """Verify all archives and write ``index.html``,
-    ``boards/``, ``entries/``, ``archives/`` and ``results.json``.
+    """Verify all archives and write the site.
+
+    It consists of ``index.html``, ``boards/``, ``entries/``, ``archives/`` and ``results.json``.
 
     Verdicts are cached by archive, version of the suite and class of machine, so that the next
     build replays only what is new. All files are written to a hidden folder and moved in at the
@@ -85,9 +86,7 @@ def build(
 def _verdicts(
     submissions: Path, arrivals: Sequence[Arrival], fresh: bool, progress: Callable[[str], None]
 ) -> tuple[list[Verdict], dict[str, tuple[str, ...]]]:
-    """Return the verdicts on accepted archives,
-    and the reasons for refusing others by file name.
-    """
+    """Return the verdicts on accepted archives, and why others are refused, by file name."""
     verdicts: dict[str, Verdict] = {}
     archives, not_archives = list_archives(submissions, arrivals)
     refused: dict[str, tuple[str, ...]] = {name: (reason,) for name, reason in not_archives.items()}
@@ -152,9 +151,7 @@ def _write(submissions: Path, site: Path, earlier: set[str], built: Site) -> Non
 
 
 def _earlier_files(site: Path) -> set[str]:
-    """Return the files that an earlier build lists,
-    if their names are of the kind that a build writes.
-    """
+    """Return the files of an earlier build that have names of the kind that a build writes."""
     if not site.exists() or (
         site.is_dir() and all(path.name.startswith(".") for path in site.iterdir())
     ):
@@ -182,51 +179,55 @@ def _results(
         "format": FORMAT,
         "version": rlbench_suite.__version__,
         "files": names,
-        "entries": [
-            {
-                **entry.verdict.model_dump(
-                    mode="json", exclude={"cells": {"__all__": {"by_episode"}}}
-                ),
-                "title": entry.title,
-                "arrived": entry.arrived,
-                "violated": [
-                    card.id for card in entry.violated(cards()[task] for task in entry.costs)
-                ],
-                "privileged": [card.id for card in entry.privileged],
-                "success": {task: _numbers(rate) for task, rate in entry.success.items()},
-                "training": {task: training._asdict() for task, training in entry.training.items()},
-                "copy_of": entry.copy_of,
-                "copied": {task: list(whose) for task, whose in entry.copied.items()},
-                "superseded_by": entry.superseded_by,
-            }
-            for entry in entries
-        ],
-        "boards": [
-            {
-                "suite": board.suite,
-                "budget": board.budget,
-                "tasks": [card.id for card in board.tasks],
-                "ranking": [
-                    {
-                        "rank": ranked.rank,
-                        "entry": ranked.standing.title,
-                        **{
-                            name: _numbers(getattr(ranked.summary, name))
-                            for name in ("iqm", "mean", "median", "optimality_gap")
-                        },
-                        "constrained_iqm": _numbers(ranked.constrained)
-                        if ranked.constrained
-                        else None,
-                        "violated": [card.id for card in ranked.violated],
-                    }
-                    for ranked in board.ranking
-                ],
-                "unranked": dict(board.unranked),
-                "unequal_training": board.unequal,
-            }
-            for board in ranked
-        ],
+        "entries": [_entry_as_json(entry) for entry in entries],
+        "boards": [_board_as_json(board) for board in ranked],
         "refused": refused,
+    }
+
+
+def _entry_as_json(entry: Standing) -> dict[str, Any]:
+    """Return the numbers of an entry, without those of single episodes."""
+    verdict = entry.verdict.model_dump(mode="json", exclude={"cells": {"__all__": {"by_episode"}}})
+    return {
+        **verdict,
+        "title": entry.title,
+        "arrived": entry.arrived,
+        "violated": [
+            card.id for card in entry.violated_cards(cards()[task] for task in entry.costs)
+        ],
+        "privileged": [card.id for card in entry.privileged],
+        "success": {task: _numbers(rate) for task, rate in entry.success.items()},
+        "training": {task: training._asdict() for task, training in entry.training.items()},
+        "copy_of": entry.copy_of,
+        "copied": {task: list(whose) for task, whose in entry.copied.items()},
+        "superseded_by": entry.superseded_by,
+    }
+
+
+def _board_as_json(board: Board) -> dict[str, Any]:
+    """Return the ranking of a board, and why other entries are not ranked."""
+    return {
+        "suite": board.suite,
+        "budget": board.budget,
+        "tasks": [card.id for card in board.tasks],
+        "ranking": [_rank_as_json(ranked) for ranked in board.ranking],
+        "unranked": dict(board.unranked),
+        "unequal_training": board.unequal,
+    }
+
+
+def _rank_as_json(ranked: RankedEntry) -> dict[str, Any]:
+    """Return the aggregates of an entry on a board."""
+    aggregates = {
+        name: _numbers(getattr(ranked.summary, name))
+        for name in ("iqm", "mean", "median", "optimality_gap")
+    }
+    return {
+        "rank": ranked.rank,
+        "entry": ranked.standing.title,
+        **aggregates,
+        "constrained_iqm": _numbers(ranked.constrained) if ranked.constrained else None,
+        "violated": [card.id for card in ranked.violated],
     }
 
 
@@ -259,10 +260,11 @@ def _judge(path: Path, fresh: bool, progress: Callable[[str], None]) -> Verdict:
 
 
 def _kept_at(path: Path) -> Path | None:
-    """Return the path of an archive's cached verdict,
-    named by everything it depends on; None in an edited checkout.
+    """Return the path of an archive's cached verdict; None in an edited checkout.
+
+    The path names everything on which the verdict depends.
     """
-    machine = Machine.this()
+    machine = Computer.this()
     if (machine.git_revision or "").endswith("-dirty"):
         return None
     scores = {

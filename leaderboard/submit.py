@@ -11,10 +11,10 @@ from pathlib import Path
 from rlbench_suite.foundation.atomic_files import locked, staging, writing
 
 from .archive import MAX_ARCHIVE
-from .copies import Actions, episodes, is_copy, shared
+from .copies import Actions, count_shared_episodes, episodes, is_copy
 from .folder import list_archives
 from .judge import judge, open_up
-from .log import LOG, extended, file_sha256, read_log
+from .log import LOG, extend_log, file_sha256, read_log
 from .schema import Entry, Submission
 from .verify import Verdict
 
@@ -96,11 +96,13 @@ def _refuse_twice(
     confirmed: bool,
     progress: Callable[[str], None],
 ) -> None:
-    entry, arrivals = submission.entry, read_log(folder)
+    entry = submission.entry
+    arrivals = read_log(folder)
     confirmed_before = {arrival.sha256 for arrival in arrivals if arrival.confirmed}
     holders: list[Entry] = []
-    """Versions of the name by its owners: the first to arrive,
-    and later ones that the maintainer has confirmed.
+    """Versions of the name by its owners.
+
+    They are the first to arrive, and later ones that the maintainer has confirmed.
     """
     for path in list_archives(folder, arrivals)[0]:
         progress(f"comparing with {path.name}")
@@ -124,9 +126,10 @@ def _refuse_twice(
             if not confirmed or not earlier_entry.may_become(entry):
                 raise ValueError(_version_refusal(earlier_entry, folder))
         if is_copy(actions, contents.actions_played, same_entry=same_entry):
+            shared_episodes = count_shared_episodes(actions, contents.actions_played)
             raise ValueError(
                 f"{entry.title} takes the same actions as {earlier_entry.title}, which is already "
-                f"in {folder}, at every step of {shared(actions, contents.actions_played):,} of "
+                f"in {folder}, at every step of {shared_episodes:,} of "
                 f"{episodes(actions):,} episodes."
             )
 
@@ -159,7 +162,8 @@ def _store(
     The caller has locked the folder of ``target``; ``aside`` is a folder in it for unfinished
     files.
     """
-    folder, log = target.parent, target.with_name(LOG)
+    folder = target.parent
+    log = target.with_name(LOG)
     if os.path.lexists(target):
         raise ValueError(f"There is already a file {target}.")
     before, arrivals = log.read_bytes() if log.exists() else None, read_log(folder)
@@ -170,7 +174,7 @@ def _store(
     there = [(path.name, file_sha256(path)) for path in archives if path.name not in logged]
     shutil.copyfile(source, aside / target.name)
     (aside / LOG).write_bytes(
-        extended(arrivals, [*there, (target.name, verdict.sha256)], confirmed)
+        extend_log(arrivals, [*there, (target.name, verdict.sha256)], confirmed)
     )
     (aside / "before").write_bytes(before or b"")
     for name in (target.name, LOG):

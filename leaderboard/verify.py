@@ -1,6 +1,4 @@
-"""Judge an archive: replay its actions in fresh environments
-and compare every claim with the result.
-"""
+"""Judge an archive: replay its actions in fresh environments and compare every claim."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from rlbench_suite.core.scale import Scale
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.protocol import EPISODES, evaluation_seeds
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 from rlbench_suite.evaluation.runs.manifest import VERSION
 from rlbench_suite.evaluation.statistics import aggregates
 
@@ -50,9 +48,7 @@ from .schema import (
 )
 
 MAX_PROBLEMS = 100
-"""Largest number of faults in a verdict,
-so that an archive with millions of faults does not fill the disk.
-"""
+"""Largest number of faults in a verdict, so that millions of faults do not fill the disk."""
 _ALIKE = 3
 """Number of faults of one kind in one cell that are described. The others are counted."""
 _ROUNDING = 1e-9
@@ -88,8 +84,9 @@ class Verdict(Strict):
     cells: tuple[VerifiedCell, ...]
     """Results for every task that could be replayed, even if claims differ."""
     exact: bool
-    """True if returns were compared to the bit (same class of machine),
-    not within the cards' tolerances.
+    """True if returns were compared bit for bit, on a machine of the same class.
+
+    Otherwise they were compared within the cards' tolerances.
     """
     judge: Origin
     judged: AwareDatetime
@@ -129,8 +126,11 @@ def verify(path: Path, *, progress: Callable[[str], None] = lambda _: None) -> V
         OSError: the file cannot be read. Faults inside it are in the verdict.
     """
     started = time.perf_counter()
-    judge = Origin.of(Machine.this())
-    submission, problems, cells, exact = None, [], [], False
+    judge = Origin.of(Computer.this())
+    submission = None
+    problems = []
+    cells = []
+    exact = False
     try:
         with Archive.open(path) as archive:
             progress(f"reading {MANIFEST}")
@@ -212,7 +212,9 @@ def _wrong_declarations(submission: Submission) -> Iterator[str]:
 
 
 def _wrong_cells(claim: TaskClaim, submission: Submission) -> Iterator[str]:
-    task, first, episodes = claim.task, submission.tasks[0], EPISODES[submission.budget]
+    task = claim.task
+    first = submission.tasks[0]
+    episodes = EPISODES[submission.budget]
     seeds = [cell.seed for cell in claim.cells]
     count = len(set(seeds))
     for seed, times in Counter(seeds).items():
@@ -316,7 +318,8 @@ def _tables(
     archive: Archive, task: Task[Any, Any], seeds: int, budget: str, progress: Callable[[str], None]
 ) -> Iterator[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]:
     """Yield the claimed episodes and the actions of a task, cell by cell."""
-    card, count = task.card, EPISODES[budget]
+    card = task.card
+    count = EPISODES[budget]
     members = (
         (episodes_member(card.name), episodes_schema(task), count),
         (actions_member(card.name), actions_schema(task), count * card.horizon),
@@ -403,7 +406,8 @@ class _Cell:
 
     def wrong_trace(self) -> Iterator[str]:
         """Yield the faults of the trace itself. After some of them nothing can be replayed."""
-        episode_seeds, seeds = self.claimed["episode_seed"], np.array(self.seeds)
+        episode_seeds = self.claimed["episode_seed"]
+        seeds = np.array(self.seeds)
         lengths = self.claimed["length"]
         rows = len(self.columns[0])
         horizon = self.task.card.horizon
@@ -450,7 +454,8 @@ class _Cell:
 
     def play(self) -> VerifiedCell:
         """Replay the cell."""
-        lengths, space = self.claimed["length"], self.task.action_space
+        lengths = self.claimed["length"]
+        space = self.task.action_space
         ends = np.cumsum(lengths)
         rows = np.stack(self.columns, axis=-1).astype(space.dtype)
         actions = np.zeros((len(lengths), self.task.card.horizon, rows.shape[1]), space.dtype)
@@ -476,10 +481,13 @@ class _Cell:
 
     def wrong_claims(self, verified: VerifiedCell) -> Iterator[str]:
         """Yield the claims that differ from the replay: episode by episode, then the means."""
-        record, claimed, card = self.record, self.claimed, self.task.card
+        record = self.record
+        claimed = self.claimed
+        card = self.task.card
 
         def of_length(i: int) -> str:
-            claimed_length, is_ = claimed["length"][i], record.length[i]
+            claimed_length = claimed["length"][i]
+            is_ = record.length[i]
             what = "is not over after them" if is_ > claimed_length else f"is over after {is_}"
             return f"{self._episode(i)}: {claimed_length} steps are claimed, and it {what}."
 

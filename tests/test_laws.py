@@ -23,7 +23,11 @@ PACKAGE = ("rlbench_suite", "envs", "datasets", "baselines", "leaderboard")
 SOURCES = sorted(path for folder in PACKAGE for path in (ROOT / folder).rglob("*.py"))
 PYTHON = [
     *SOURCES,
-    *sorted(path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")),
+    *sorted(
+        path
+        for folder in ("tests", "benchmarks", "docs", "examples")
+        for path in (ROOT / folder).rglob("*.py")
+    ),
 ]
 
 TEXTS = [

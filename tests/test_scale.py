@@ -5,7 +5,7 @@ import pytest
 
 from rlbench_suite.core.scale import Scale, Score
 from rlbench_suite.core.task_card import TaskCard
-from rlbench_suite.evaluation.analysis.calibration import LARGEST_ERROR, too_uncertain
+from rlbench_suite.evaluation.analysis.calibration import MAX_ERROR, too_uncertain
 
 
 def score(mean: float, half_width: float = 0.0) -> Score:
@@ -40,9 +40,9 @@ def test_the_error_of_a_score_is_that_of_both_ends() -> None:
 
 def test_both_players_at_the_zero_are_measured_well() -> None:
     near = {"random": score(0, 0.2), "noop": score(0.1, 0.2), "reference": score(1, 0.001)}
-    assert too_uncertain(near, LARGEST_ERROR) == ["random", "noop"]
-    assert too_uncertain(near | {"random": score(-3, 0.2)}, LARGEST_ERROR) == ["noop"]
-    assert too_uncertain(near | {"reference": score(-1)}, LARGEST_ERROR) == []
+    assert too_uncertain(near, MAX_ERROR) == ["random", "noop"]
+    assert too_uncertain(near | {"random": score(-3, 0.2)}, MAX_ERROR) == ["noop"]
+    assert too_uncertain(near | {"reference": score(-1)}, MAX_ERROR) == []
 
 
 def test_every_difficulty_has_a_scale(card: TaskCard) -> None:

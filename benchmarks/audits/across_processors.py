@@ -1,5 +1,4 @@
-"""Measure how much returns differ when the same actions are replayed
-with the arithmetic of other processors.
+"""Measure how much returns differ when actions are replayed with other processors' arithmetic.
 
 python benchmarks/audits/across_processors.py            # every id, one line each
 python benchmarks/audits/across_processors.py rlsuite/Vicsek-v0
@@ -43,7 +42,7 @@ def record_both_players(task_id: str) -> dict[str, Any]:
     return {name: play(task, player, EPISODES) for name, player in players.items()}
 
 
-def replayed(task_id: str, records: dict[str, Any]) -> dict[str, Any]:
+def replay_records(task_id: str, records: dict[str, Any]) -> dict[str, Any]:
     """Replay the same episodes from their actions."""
     from rlbench_suite.adapters.rollout import replay
 
@@ -61,7 +60,7 @@ def main() -> None:
     if sys.argv[1:2] == ["--replay"]:
         path = Path(sys.argv[2])
         task_id, records = pickle.loads(path.read_bytes())  # written by the process that called
-        path.write_bytes(pickle.dumps((task_id, replayed(task_id, records))))
+        path.write_bytes(pickle.dumps((task_id, replay_records(task_id, records))))
         return
     print(
         f"{'id':32}{'player':11}{'return':>10}  " + "".join(f"{name:>22}" for name in SETS),

@@ -1,5 +1,4 @@
-"""Measure the scores of cheap play: random actions,
-replies that are not actions, and masked actions.
+"""Measure the scores of cheap play: random actions, replies that are no actions, masked actions.
 
     python benchmarks/audits/cheap_play.py [--ids A-v0,B-v0] [--episodes 200]
 
@@ -55,11 +54,11 @@ class Cheap(eqx.Module):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return the action of the chosen player."""
         sampled, _ = Uniform(self.space).act((), view, key)
-        masked = self.noop if view.action_mask is None else self._masked(view.action_mask)
+        masked = self.noop if view.action_mask is None else self._masked_action(view.action_mask)
         junk, masked = (jnp.asarray(action, sampled.dtype) for action in (self.noop, masked))
         return jnp.stack([sampled, junk, masked])[self.player], memory
 
-    def _masked(self, mask: jax.Array) -> jax.Array:
+    def _masked_action(self, mask: jax.Array) -> jax.Array:
         """Return the no-op action with the first masked choice in each part that has one."""
         sizes = action_sizes(self.space)
         masks = jnp.split(mask, np.cumsum(sizes)[:-1])

@@ -31,9 +31,10 @@ RANDOM = "error"
 """Prefix of the measures that depend on a random set point."""
 
 
-def measured(task: Task[Any, Any], starts: Any, actions: np.ndarray) -> dict[str, np.ndarray]:
-    """Return each measure, ``(episodes, steps)``,
-    for actions ``(episodes, steps, ...)`` in the task's precision.
+def measure_drift(task: Task[Any, Any], starts: Any, actions: np.ndarray) -> dict[str, np.ndarray]:
+    """Return each measure, ``(episodes, steps)``, in the task's precision.
+
+    The actions are ``(episodes, steps, ...)``.
     """
 
     def run(params: Any, state: Any, sequence: jax.Array) -> dict[str, jax.Array]:
@@ -61,7 +62,7 @@ def drift(task_id: str) -> dict[str, tuple[float, float]]:
     episode = first(np.stack([seed_key(seed) for seed in EPISODES]))
     starts = jax.tree.map(np.asarray, (episode.params, episode.state))
     single, double = (
-        measured(card(task_id).build(dtype=dtype), starts, record.actions)
+        measure_drift(card(task_id).build(dtype=dtype), starts, record.actions)
         for dtype in ("float32", "float64")
     )
     is_played = np.arange(record.actions.shape[1]) < record.length[:, None]

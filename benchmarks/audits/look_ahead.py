@@ -1,5 +1,4 @@
-"""Let a greedy player with one step of look-ahead play each task
-of choices, and print what it earns.
+"""Play tasks of choices by a greedy player with one step of look-ahead, and print what it earns.
 
     python benchmarks/audits/look_ahead.py [--ids A-v0,B-v0?difficulty=hard] [--families text,tools]
     [--seconds 60]
@@ -44,7 +43,7 @@ from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.analysis.open_loop import EpisodeResults, whole_episode
 from rlbench_suite.numerics.process import precision
 
-MOST_CHOICES = 512
+MAX_CHOICES = 512
 """Largest number of choices that are all tried at a step."""
 EPISODES = 256
 """Episodes on each split."""
@@ -69,13 +68,13 @@ class LookAhead(eqx.Module):
         """Return the player of a task.
 
         Raises:
-            ValueError: its actions are not one choice of at most :data:`MOST_CHOICES`.
+            ValueError: its actions are not one choice of at most :data:`MAX_CHOICES`.
         """
         space = task.action_space
         if not isinstance(space, spaces.Discrete) or task.card.agents > 1:
             raise ValueError("its actions are not one choice of one agent")
-        if space.n > MOST_CHOICES:
-            raise ValueError(f"it has {space.n:,} choices, more than {MOST_CHOICES}")
+        if space.n > MAX_CHOICES:
+            raise ValueError(f"it has {space.n:,} choices, more than {MAX_CHOICES}")
         place, chance = (np.float32(weight) for weight in TIES[ties])
         return cls(place, chance, task, int(space.n), int(space.start))
 
@@ -106,8 +105,9 @@ class LookAhead(eqx.Module):
 def play(
     task: Task[Any, Any], players: list[Policy], first: int, split: str
 ) -> list[EpisodeResults]:
-    """Return the episodes of each player on consecutive seeds;
-    the players differ in numbers only.
+    """Return the episodes of each player on consecutive seeds.
+
+    The players differ in numbers only.
     """
     keys = np.array([seed_key(first + i) for i in range(EPISODES)])
     with precision(task):

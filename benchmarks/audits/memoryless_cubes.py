@@ -36,23 +36,24 @@ BESIDE = np.eye(CELLS, dtype=bool)
 """Whether the own cell is that of the wanted cube."""
 
 Table = tuple[jax.Array, jax.Array]
-"""Logits of actions: ``(25, 5)`` while nothing is seen,
-``(25, 25, 5)`` while the wanted cube is seen.
+"""Logits of actions without and with the wanted cube in sight.
+
+They have shapes ``(25, 5)`` while nothing is seen, and ``(25, 25, 5)`` while the wanted cube is
+seen.
 """
 
 
 def value(table: Table, moves: float) -> jax.Array:
-    """Return the expected return of a table,
-    if a cube that is not wanted moves with this probability at a step.
+    """Return the expected return of a table.
+
+    An unwanted cube moves with the probability ``moves`` at each step.
     """
     blind, seeing = jax.nn.softmax(table[0])[:, None], jax.nn.softmax(table[1])
 
     def step(
         later: tuple[jax.Array, jax.Array], _: None
     ) -> tuple[tuple[jax.Array, jax.Array], None]:
-        """Return values by the own and the wanted cell,
-        unseen and seen, with one more step left.
-        """
+        """Return values by own and wanted cell, unseen and seen, with one more step left."""
         hidden, visible = later
         waits = (1 - moves) * hidden + moves * visible
         take_value = 1 + (visible.sum(1) - visible.diagonal()) / (CELLS - 1)
@@ -69,9 +70,10 @@ def value(table: Table, moves: float) -> jax.Array:
     return visible.mean()
 
 
-def best_found(moves: float, starts: int, rounds: int) -> float:
-    """Return the largest value that ascents from several random tables reach,
-    all walking to a cube that they see.
+def search_best_value(moves: float, starts: int, rounds: int) -> float:
+    """Return the largest value that ascents from several random tables reach.
+
+    All tables walk to a cube that they see.
     """
     optimiser = optax.adam(0.05)
     nearer = 2.0 * (DISTANCE[:, None] - DISTANCE[NEXT]).swapaxes(1, 2)
@@ -107,7 +109,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=800, help="steps of an ascent")
     options = parser.parse_args()
     for cubes, moves in (("one cube", 0.0), ("several cubes", 0.1)):
-        print(f"{cubes}: {best_found(moves, options.starts, options.rounds):.2f}", flush=True)
+        print(
+            f"{cubes}: {search_best_value(moves, options.starts, options.rounds):.2f}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""Measure what blind play earns: the best of many sequences
-of actions that are fixed before an episode begins.
+"""Measure what blind play earns: the best of many action sequences fixed before an episode begins.
 
     python benchmarks/audits/open_loop.py [--suite all | --ids A-v0,B-v0?difficulty=hard] [--players
     1000]

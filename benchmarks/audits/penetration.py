@@ -1,5 +1,4 @@
-"""Print how much CO2 speed advice saves in EcoDriving
-at each share of controlled cars, with intervals.
+"""Print how much CO2 speed advice saves in EcoDriving, with intervals, by share of controlled cars.
 
     python benchmarks/audits/penetration.py [--id EcoDrivingCity-v0] [--shares 0,0.2,1] [--episodes
     512]

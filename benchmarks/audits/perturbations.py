@@ -1,5 +1,4 @@
-"""Show which ways to write a right answer are accepted,
-by strict and by lenient readers, for all puzzles.
+"""Show which ways to write a right answer strict and lenient readers accept, for all puzzles.
 
     python benchmarks/audits/perturbations.py  # one line for each way, as Markdown
     python benchmarks/audits/perturbations.py --puzzles           # one line for each puzzle
@@ -23,10 +22,12 @@ from rlbench_suite.language.rows import puzzle_of
 from rlbench_suite.puzzle.puzzle import CLOSING, OPENING, Puzzle
 
 GRID, LINE, LETTERS, GRAMMAR = "grid", "line", "letters", "grammar"
-"""Forms of answers: rows of symbols, items on a line,
-letters without spaces, and what has a grammar of its own.
+"""Forms of answers.
+
+They are rows of symbols, items on a line, letters without spaces, and forms with a grammar of their
+own.
 """
-REFUSED = {
+LENIENT_REFUSALS = {
     "Upper case": {"RuleInduction"},  # variables are capitals, predicates are not
     "Lower case": {"RuleInduction"},
     "Unicode times and division": {"Geometry"},  # a fraction is a number, no division
@@ -49,43 +50,43 @@ class Rewriting(NamedTuple):
     """Forms of the answers to which it applies."""
 
 
-def tagged(answer: str) -> str:
+def tag_answer(answer: str) -> str:
     """Return a reply that is only the answer."""
     return f"{OPENING}{answer}{CLOSING}"
 
 
-def inside(write: Callable[[str], str]) -> Callable[[str], str]:
+def rewrite_in_tags(write: Callable[[str], str]) -> Callable[[str], str]:
     """Return a function that makes a reply with a rewritten answer in the tags."""
-    return lambda answer: tagged(write(answer))
+    return lambda answer: tag_answer(write(answer))
 
 
-def around(text: str) -> Callable[[str], str]:
+def surround_answer(text: str) -> Callable[[str], str]:
     """Return a function that puts the answer in the place of ``@`` in the tags."""
-    return inside(lambda answer: text.replace("@", answer))
+    return rewrite_in_tags(lambda answer: text.replace("@", answer))
 
 
-def exchanged(old: str, new: str) -> Callable[[str], str]:
+def replace_text(old: str, new: str) -> Callable[[str], str]:
     """Return a function that replaces a text throughout the answer."""
-    return inside(lambda answer: answer.replace(old, new))
+    return rewrite_in_tags(lambda answer: answer.replace(old, new))
 
 
-def hyphenated(answer: str) -> str:
+def hyphenate_items(answer: str) -> str:
     """Return items without signs with hyphens between them."""
     return answer.replace(" ", "-") if re.fullmatch(r"\w+( \w+)+", answer) else answer
 
 
-def joined(answer: str) -> str:
+def join_letters(answer: str) -> str:
     """Return single letters with nothing between them."""
     return answer.replace(" ", "") if re.fullmatch(r"[A-Za-z]( [A-Za-z])+", answer) else answer
 
 
-def tabled(answer: str) -> str:
+def tabulate_grid(answer: str) -> str:
     """Return a grid as a Markdown table, its first row in the place of the names of columns."""
     header, *rows = ("| " + " | ".join(line.split(" ")) + " |" for line in answer.split("\n"))
     return "\n".join((header, "|" + " --- |" * header.count(" |"), *rows))
 
 
-def listed(answer: str) -> str:
+def bracket_grid(answer: str) -> str:
     """Return a grid as a list of lists."""
     return "[" + ", ".join("[" + ", ".join(line.split()) + "]" for line in answer.split("\n")) + "]"
 
@@ -93,98 +94,107 @@ def listed(answer: str) -> str:
 ITEMS = f"{GRID} {LINE}"
 REWRITINGS = (
     # the reply
-    Rewriting("Text before and after", lambda a: f"So it is {tagged(a)} as shown.", True, True),
-    Rewriting("Spaces and line breaks within the tags", around("\n @ \n"), True, True),
-    Rewriting("The answer twice, each in tags", lambda a: tagged(a) * 2, True, True),
-    Rewriting("Wrong, then right", lambda a: f"{tagged('no')} No: {tagged(a)}", True, True),
+    Rewriting("Text before and after", lambda a: f"So it is {tag_answer(a)} as shown.", True, True),
+    Rewriting("Spaces and line breaks within the tags", surround_answer("\n @ \n"), True, True),
+    Rewriting("The answer twice, each in tags", lambda a: tag_answer(a) * 2, True, True),
+    Rewriting("Wrong, then right", lambda a: f"{tag_answer('no')} No: {tag_answer(a)}", True, True),
     Rewriting(
         "Right in thoughts, then right",
-        lambda a: f"<think>{tagged(a)}</think>{tagged(a)}",
+        lambda a: f"<think>{tag_answer(a)}</think>{tag_answer(a)}",
         True,
         True,
     ),
-    Rewriting("Right in thoughts only", lambda a: f"<think>{tagged(a)}</think>", True, True),
+    Rewriting("Right in thoughts only", lambda a: f"<think>{tag_answer(a)}</think>", True, True),
     Rewriting(
         "Right, then `between <answer> and </answer>`",
-        lambda a: f"{tagged(a)} {OPENING} and {CLOSING}",
+        lambda a: f"{tag_answer(a)} {OPENING} and {CLOSING}",
         True,
         True,
     ),
     Rewriting(
         "The same with backticks around both tags",
-        lambda a: f"{tagged(a)} `{OPENING}` and `{CLOSING}`",
+        lambda a: f"{tag_answer(a)} `{OPENING}` and `{CLOSING}`",
         False,
         True,
     ),
     Rewriting(
         "Right, then `<answer></answer>`",
-        lambda a: f"{tagged(a)} in {OPENING}{CLOSING}",
+        lambda a: f"{tag_answer(a)} in {OPENING}{CLOSING}",
         False,
         True,
     ),
     Rewriting(
         "Right, then `<answer>...</answer>`",
-        lambda a: f"{tagged(a)} in {OPENING}...{CLOSING}",
+        lambda a: f"{tag_answer(a)} in {OPENING}...{CLOSING}",
         False,
         True,
     ),
-    Rewriting("Nested tags", lambda a: tagged(tagged(a)), False, True),
-    Rewriting("A second closing tag", lambda a: f"{tagged(a)} {CLOSING}", False, True),
+    Rewriting("Nested tags", lambda a: tag_answer(tag_answer(a)), False, True),
+    Rewriting("A second closing tag", lambda a: f"{tag_answer(a)} {CLOSING}", False, True),
     Rewriting("`\\boxed{}` without tags", lambda a: f"It is $\\boxed{{{a}}}$.", False, True),
     Rewriting("No tags", lambda a: f"The answer is {a}", False, False),
     Rewriting("No closing tag", lambda a: f"{OPENING}{a}", False, False),
-    Rewriting("Right, then wrong", lambda a: f"{tagged(a)} No: {tagged('no')}", False, False),
-    Rewriting("The answer twice in the tags", around("@\n@"), False, False),
-    Rewriting("A wrong answer beside it in the tags", around("@ or no"), False, False),
-    # marks around the answer
-    Rewriting("Code fence", around("```\n@\n```"), False, True),
-    Rewriting("Code fence with a language", around("```text\n@\n```"), False, True),
-    Rewriting("Backticks", around("`@`"), False, True),
-    Rewriting("Bold", around("**@**"), False, True),
-    Rewriting("Bold, then a period", around("**@**."), False, True),
-    Rewriting("Quotes", around('"@"'), False, True),
-    Rewriting("Curly quotes", around("\u201c@\u201d"), False, True),
-    Rewriting("Final period", around("@."), False, True),
-    Rewriting("`Answer:` before it", around("Answer: @"), False, True),
-    Rewriting("`**Final answer:**` before it", around("**Final answer:** @"), False, True),
-    Rewriting("`$`", around("$@$"), False, True),
-    Rewriting("`\\boxed{}`", around("\\boxed{@}"), False, True),
-    Rewriting("`\\[\\boxed{\\text{}}\\]`", around("\\[\n\\boxed{\\text{@}}\n\\]"), False, True),
     Rewriting(
-        "Code fence, label and bold together", around("```\n**Answer: @**\n```"), False, True
+        "Right, then wrong", lambda a: f"{tag_answer(a)} No: {tag_answer('no')}", False, False
+    ),
+    Rewriting("The answer twice in the tags", surround_answer("@\n@"), False, False),
+    Rewriting("A wrong answer beside it in the tags", surround_answer("@ or no"), False, False),
+    # marks around the answer
+    Rewriting("Code fence", surround_answer("```\n@\n```"), False, True),
+    Rewriting("Code fence with a language", surround_answer("```text\n@\n```"), False, True),
+    Rewriting("Backticks", surround_answer("`@`"), False, True),
+    Rewriting("Bold", surround_answer("**@**"), False, True),
+    Rewriting("Bold, then a period", surround_answer("**@**."), False, True),
+    Rewriting("Quotes", surround_answer('"@"'), False, True),
+    Rewriting("Curly quotes", surround_answer("\u201c@\u201d"), False, True),
+    Rewriting("Final period", surround_answer("@."), False, True),
+    Rewriting("`Answer:` before it", surround_answer("Answer: @"), False, True),
+    Rewriting("`**Final answer:**` before it", surround_answer("**Final answer:** @"), False, True),
+    Rewriting("`$`", surround_answer("$@$"), False, True),
+    Rewriting("`\\boxed{}`", surround_answer("\\boxed{@}"), False, True),
+    Rewriting(
+        "`\\[\\boxed{\\text{}}\\]`", surround_answer("\\[\n\\boxed{\\text{@}}\n\\]"), False, True
+    ),
+    Rewriting(
+        "Code fence, label and bold together",
+        surround_answer("```\n**Answer: @**\n```"),
+        False,
+        True,
     ),
     # separators
-    Rewriting("Double spaces", exchanged(" ", "  "), False, True, ITEMS),
-    Rewriting("Tabs", exchanged(" ", "\t"), False, True, ITEMS),
-    Rewriting("Commas", exchanged(" ", ", "), False, True, ITEMS),
-    Rewriting("Commas without spaces", exchanged(" ", ","), False, True, ITEMS),
-    Rewriting("A list in brackets", inside(listed), False, True, LINE),
-    Rewriting("A list of lists", inside(listed), False, True, GRID),
-    Rewriting("A Markdown table", inside(tabled), False, True, GRID),
-    Rewriting("Hyphens between numbers or words", inside(hyphenated), False, True, LINE),
-    Rewriting("Letters without spaces", inside(joined), False, True, LINE),
-    Rewriting("CRLF", exchanged("\n", "\r\n"), False, True, GRID),
-    Rewriting("Blank lines", exchanged("\n", "\n\n"), False, True, GRID),
-    Rewriting("Indented lines", exchanged("\n", "\n    "), False, True, GRID),
-    Rewriting("Spaces at the ends of lines", exchanged("\n", " \n"), True, True, GRID),
-    Rewriting("A grid on one line", exchanged("\n", " "), False, True, GRID),
-    Rewriting("Rows without spaces", exchanged(" ", ""), False, True, GRID),
-    Rewriting("Items on lines of their own", exchanged(" ", "\n"), False, True, LINE),
-    Rewriting("Arrows between items", exchanged(" ", " \u2192 "), False, True, LINE),
-    Rewriting("Spaces between letters", inside(" ".join), False, True, LETTERS),
+    Rewriting("Double spaces", replace_text(" ", "  "), False, True, ITEMS),
+    Rewriting("Tabs", replace_text(" ", "\t"), False, True, ITEMS),
+    Rewriting("Commas", replace_text(" ", ", "), False, True, ITEMS),
+    Rewriting("Commas without spaces", replace_text(" ", ","), False, True, ITEMS),
+    Rewriting("A list in brackets", rewrite_in_tags(bracket_grid), False, True, LINE),
+    Rewriting("A list of lists", rewrite_in_tags(bracket_grid), False, True, GRID),
+    Rewriting("A Markdown table", rewrite_in_tags(tabulate_grid), False, True, GRID),
+    Rewriting(
+        "Hyphens between numbers or words", rewrite_in_tags(hyphenate_items), False, True, LINE
+    ),
+    Rewriting("Letters without spaces", rewrite_in_tags(join_letters), False, True, LINE),
+    Rewriting("CRLF", replace_text("\n", "\r\n"), False, True, GRID),
+    Rewriting("Blank lines", replace_text("\n", "\n\n"), False, True, GRID),
+    Rewriting("Indented lines", replace_text("\n", "\n    "), False, True, GRID),
+    Rewriting("Spaces at the ends of lines", replace_text("\n", " \n"), True, True, GRID),
+    Rewriting("A grid on one line", replace_text("\n", " "), False, True, GRID),
+    Rewriting("Rows without spaces", replace_text(" ", ""), False, True, GRID),
+    Rewriting("Items on lines of their own", replace_text(" ", "\n"), False, True, LINE),
+    Rewriting("Arrows between items", replace_text(" ", " \u2192 "), False, True, LINE),
+    Rewriting("Spaces between letters", rewrite_in_tags(" ".join), False, True, LETTERS),
     # letters and signs
-    Rewriting("Lower case", inside(str.lower), False, True),
-    Rewriting("Upper case", inside(str.upper), False, True),
-    Rewriting("Spaces that do not break", exchanged(" ", "\u00a0"), False, True),
-    Rewriting("Unicode minus", exchanged("-", "\u2212"), False, True),
+    Rewriting("Lower case", rewrite_in_tags(str.lower), False, True),
+    Rewriting("Upper case", rewrite_in_tags(str.upper), False, True),
+    Rewriting("Spaces that do not break", replace_text(" ", "\u00a0"), False, True),
+    Rewriting("Unicode minus", replace_text("-", "\u2212"), False, True),
     Rewriting(
         "Unicode times and division",
-        inside(lambda a: a.translate({42: "\u00d7", 47: "\u00f7"})),
+        rewrite_in_tags(lambda a: a.translate({42: "\u00d7", 47: "\u00f7"})),
         False,
         True,
         GRAMMAR,
     ),
-    Rewriting("Full width", inside(lambda a: a.translate(WIDE)), False, True),
+    Rewriting("Full width", rewrite_in_tags(lambda a: a.translate(WIDE)), False, True),
 )
 
 
@@ -203,11 +213,9 @@ def form_of(puzzle: Puzzle[Any]) -> str:
     return GRID if isinstance(puzzle, GridPuzzle) and puzzle.rows > 1 else LINE
 
 
-def expected(rewriting: Rewriting, puzzle: Puzzle[Any]) -> tuple[bool, bool]:
-    """Return whether strict and lenient readers accept a right answer
-    that is written in this way.
-    """
-    return rewriting.strict, rewriting.lenient and puzzle.name not in REFUSED.get(
+def expected_acceptance(rewriting: Rewriting, puzzle: Puzzle[Any]) -> tuple[bool, bool]:
+    """Return whether strict and lenient readers accept a right answer written in this way."""
+    return rewriting.strict, rewriting.lenient and puzzle.name not in LENIENT_REFUSALS.get(
         rewriting.name, ()
     )
 
@@ -220,12 +228,17 @@ def replies(puzzle: Puzzle[Any], answer: str) -> dict[Rewriting, str]:
         for rewriting in REWRITINGS
         if form in rewriting.forms.split()
     }
-    return {rewriting: reply for rewriting, reply in rewritten.items() if reply != tagged(answer)}
+    return {
+        rewriting: reply for rewriting, reply in rewritten.items() if reply != tag_answer(answer)
+    }
 
 
-def accepted(card: TaskCard, tier: str, seeds: int) -> dict[Rewriting, tuple[float, float]]:
-    """Return the fraction of right answers that strict
-    and lenient readers accept, for each way that applies.
+def measure_acceptance(
+    card: TaskCard, tier: str, seeds: int
+) -> dict[Rewriting, tuple[float, float]]:
+    """Return the fractions of right answers that strict and lenient readers accept.
+
+    There is one of each for every way of writing that applies.
     """
     puzzle = puzzle_of(card.id, tier)
     acceptances: dict[Rewriting, list[tuple[float, float]]] = {}
@@ -250,7 +263,7 @@ def main() -> None:
     parser.add_argument("--puzzles", action="store_true", help="print one line for each puzzle")
     options = parser.parse_args()
     table = {
-        card.name: accepted(card, options.tier, options.seeds)
+        card.name: measure_acceptance(card, options.tier, options.seeds)
         for card in cards().values()
         if card.puzzle
     }
@@ -269,8 +282,10 @@ def main() -> None:
 
 
 def _mark(shares: tuple[float, float] | None) -> str:
-    """Return a sign for what is accepted: by both ``=``,
-    by lenient readers ``+``, by none ``-``, partly ``?``.
+    """Return a sign for who accepts an answer.
+
+    It is ``=`` for both readers, ``+`` for lenient ones, ``-`` for none, and ``?`` for a part of
+    the answers.
     """
     if shares is None:
         return " "

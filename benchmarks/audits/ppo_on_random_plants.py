@@ -1,5 +1,4 @@
-"""Train PPO on random plausible motors and quadcopters,
-and hold it against the reference player of each.
+"""Train PPO on random plausible motors and quadcopters, and compare it with the reference player.
 
     python benchmarks/audits/ppo_on_random_plants.py  # 10 motors and 10 quadcopters, a minute each
     python benchmarks/audits/ppo_on_random_plants.py PMSM Quadcopter --plants 5 --budget quick
@@ -63,7 +62,7 @@ def plants(kind: str, goal: str, count: int, folder: Path) -> Iterator[Task[Any,
             return
 
 
-def judged(task: Task[Any, Any], budget: str) -> tuple[float, bool]:
+def judge_ppo(task: Task[Any, Any], budget: str) -> tuple[float, bool]:
     """Print how PPO does on a plant; return its score, and whether it keeps the constraint."""
     task_card = task.card
     scale = Scale.of(measure(task, ANCHORS, episodes=EPISODES))
@@ -96,7 +95,7 @@ def main() -> None:
         for kind in options.kinds:
             count = options.plants or (10 if kind == QUADCOPTER else 2)
             results += [
-                judged(task, options.budget)
+                judge_ppo(task, options.budget)
                 for task in plants(kind, options.goal, count, Path(folder))
             ]
     good = [keeps_constraint for score, keeps_constraint in results if score >= GOOD]

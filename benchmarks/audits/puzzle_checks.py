@@ -1,5 +1,4 @@
-"""Check puzzle generators at scale: distinct instances,
-solved instances, and overlap between the splits.
+"""Check puzzle generators at scale: distinct instances, solved instances, and overlapping splits.
 
     python benchmarks/audits/puzzle_checks.py [--ids A-v0,B-v0] [--tiers easy,medium] [--count
     10000]
@@ -68,7 +67,7 @@ def main() -> None:
         space = puzzle_of(card.id, tier).space
         counts = (
             f"{sum(sizes):11,d}{overlap:11,d}{seconds:11.1f}"
-            f"{2 * estimated(size, distinct):11.3g}{space:11.3g}"
+            f"{2 * estimate_instance_count(size, distinct):11.3g}{space:11.3g}"
         )
         print(f"{card.name:26s}{tier:8s}{shares}{counts}", flush=True)
         if solved < size or overlap or (math.isinf(space) and distinct < 0.99 * size):
@@ -108,9 +107,10 @@ def check(
     return solved, len(first), sizes, len(set.intersection(*forms))
 
 
-def estimated(sample_size: int, distinct: int) -> float:
-    """Estimate the number N of equally likely instances
-    from the number of distinct ones among ``sample_size``.
+def estimate_instance_count(sample_size: int, distinct: int) -> float:
+    """Estimate the number N of equally likely instances from the distinct ones of a sample.
+
+    The sample holds ``sample_size`` instances.
 
     N solves N (1 - exp(-sample_size / N)) = distinct, here by bisection.
     """

@@ -1,5 +1,4 @@
-"""Measure how well PPO plays the easy tier of each puzzle after a quick budget,
-and the processor time it takes.
+"""Measure how well PPO plays easy puzzles after a quick budget, and its processor time.
 
     python benchmarks/audits/puzzles_ppo.py [--ids A-v0,B-v0] [--difficulty easy] [--seed 0]
 

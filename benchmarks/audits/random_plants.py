@@ -29,14 +29,18 @@ EPISODES = range(2**32, 2**32 + 16)
 Sheet = dict[str, Any]
 
 
-def _between(rng: np.random.Generator, low: float, high: float) -> float:
+def _sample_log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
     """Draw a number, uniform in its logarithm."""
     return float(np.exp(rng.uniform(math.log(low), math.log(high))))
 
 
 def _ratings(rng: np.random.Generator) -> tuple[float, float, float, Sheet]:
     """Draw voltage (V), current (A) and speed (rad/s) of a machine, and what follows from them."""
-    volts, amperes, speed = _between(rng, 24, 700), _between(rng, 2, 300), _between(rng, 80, 600)
+    volts, amperes, speed = (
+        _sample_log_uniform(rng, 24, 700),
+        _sample_log_uniform(rng, 2, 300),
+        _sample_log_uniform(rng, 80, 600),
+    )
     return (
         volts,
         amperes,
@@ -51,13 +55,14 @@ def _ratings(rng: np.random.Generator) -> tuple[float, float, float, Sheet]:
 
 
 def _three_phase(rng: np.random.Generator) -> tuple[float, float, int, float, Sheet]:
-    """Draw base impedance (Ohm), base flux (V s), pole pairs,
-    the torque of both (N m) and the ratings.
+    """Sample base impedance (Ohm) and flux (V s), pole pairs, their torque and the ratings.
+
+    The torque (N m) is that of base impedance and base flux.
     """
     volts, amperes, speed, sheet = _ratings(rng)
     pairs, phase = int(rng.integers(1, 6)), volts / math.sqrt(3)
     torque = 1.5 * phase * amperes / speed
-    sheet |= {"pole_pairs": pairs, "inertia": torque / speed * _between(rng, 0.03, 0.5)}
+    sheet |= {"pole_pairs": pairs, "inertia": torque / speed * _sample_log_uniform(rng, 0.03, 0.5)}
     return phase / amperes, phase / (pairs * speed), pairs, torque, sheet
 
 
@@ -65,9 +70,9 @@ def pmsm(rng: np.random.Generator) -> Sheet:
     """Draw a machine with magnets, with saliency or without."""
     ohm, flux, *_, sheet = _three_phase(rng)
     henry = ohm * flux / (ohm * sheet["nominal_current"])
-    d = henry * _between(rng, 0.1, 0.5)
+    d = henry * _sample_log_uniform(rng, 0.1, 0.5)
     return sheet | {
-        "resistance": ohm * _between(rng, 0.01, 0.08),
+        "resistance": ohm * _sample_log_uniform(rng, 0.01, 0.08),
         "inductance_d": d,
         "inductance_q": d * rng.uniform(1, 2.5),
         "magnet_flux": flux * rng.uniform(0.6, 0.85),
@@ -79,7 +84,7 @@ def synrm(rng: np.random.Generator) -> Sheet:
     ohm, flux, *_, sheet = _three_phase(rng)
     d = flux / sheet["nominal_current"] * rng.uniform(0.9, 1.3)
     return sheet | {
-        "resistance": ohm * _between(rng, 0.02, 0.1),
+        "resistance": ohm * _sample_log_uniform(rng, 0.02, 0.1),
         "inductance_d": d,
         "inductance_q": d / rng.uniform(2.5, 7),
     }
@@ -91,8 +96,8 @@ def scim(rng: np.random.Generator) -> Sheet:
     henry = flux / sheet["nominal_current"]
     mutual, leakage = henry * rng.uniform(1.4, 3.0), henry * rng.uniform(0.05, 0.1)
     return sheet | {
-        "stator_resistance": ohm * _between(rng, 0.02, 0.06),
-        "rotor_resistance": ohm * _between(rng, 0.015, 0.05),
+        "stator_resistance": ohm * _sample_log_uniform(rng, 0.02, 0.06),
+        "rotor_resistance": ohm * _sample_log_uniform(rng, 0.015, 0.05),
         "mutual_inductance": mutual,
         "stator_leakage": leakage,
         "rotor_leakage": leakage * rng.uniform(0.7, 1.4),
@@ -103,27 +108,27 @@ def scim(rng: np.random.Generator) -> Sheet:
 def perm_ex_dc(rng: np.random.Generator) -> Sheet:
     """Draw a direct-current machine with magnets."""
     volts, amperes, speed, sheet = _ratings(rng)
-    resistance = volts / amperes * _between(rng, 0.03, 0.15)
+    resistance = volts / amperes * _sample_log_uniform(rng, 0.03, 0.15)
     return sheet | {
         "resistance": resistance,
-        "inductance": resistance * _between(rng, 0.5e-3, 10e-3),
+        "inductance": resistance * _sample_log_uniform(rng, 0.5e-3, 10e-3),
         "magnet_flux": (volts - resistance * amperes) / speed,
-        "inertia": volts * amperes / speed**2 * _between(rng, 0.03, 0.5),
+        "inertia": volts * amperes / speed**2 * _sample_log_uniform(rng, 0.03, 0.5),
     }
 
 
 def series_dc(rng: np.random.Generator) -> Sheet:
     """Draw a series-wound machine."""
     volts, amperes, speed, sheet = _ratings(rng)
-    armature = volts / amperes * _between(rng, 0.02, 0.08)
+    armature = volts / amperes * _sample_log_uniform(rng, 0.02, 0.08)
     field = armature * rng.uniform(0.5, 2)
     return sheet | {
         "armature_resistance": armature,
         "field_resistance": field,
-        "armature_inductance": armature * _between(rng, 0.5e-3, 5e-3),
-        "field_inductance": field * _between(rng, 5e-3, 50e-3),
+        "armature_inductance": armature * _sample_log_uniform(rng, 0.5e-3, 5e-3),
+        "field_inductance": field * _sample_log_uniform(rng, 5e-3, 50e-3),
         "rotation_inductance": (volts - (armature + field) * amperes) / (speed * amperes),
-        "inertia": volts * amperes / speed**2 * _between(rng, 0.03, 0.5),
+        "inertia": volts * amperes / speed**2 * _sample_log_uniform(rng, 0.03, 0.5),
     }
 
 
@@ -134,24 +139,28 @@ DRAWS: dict[str, Callable[[np.random.Generator], Sheet]] = {
     "PermExDc": perm_ex_dc,
     "SeriesDc": series_dc,
 }
-RATED = "link_voltage", "nominal_current", "current_limit", "speed_limit", "magnetising_current"
-FIXED = *RATED, "pole_pairs", "inertia"
+RATINGS = "link_voltage", "nominal_current", "current_limit", "speed_limit", "magnetising_current"
+EXACT_CONSTANTS = *RATINGS, "pole_pairs", "inertia"
 
 
 def data_sheet(machine: str, seed: int) -> Sheet:
-    """Return the data sheet of a random machine;
-    constants that vary between machines of one type are ranges.
+    """Return the data sheet of a random machine.
+
+    Constants that vary between machines of one type are ranges.
     """
     sheet = DRAWS[machine](np.random.default_rng([seed, *machine.encode()]))
     return {
-        name: value if name in FIXED else [value * (1 - TOLERANCE), value * (1 + TOLERANCE)]
+        name: value
+        if name in EXACT_CONSTANTS
+        else [value * (1 - TOLERANCE), value * (1 + TOLERANCE)]
         for name, value in sheet.items()
     }
 
 
-def judged(machine: str, seed: int, goal: str = "Speed") -> tuple[float, float] | str:
-    """Return the share of episodes that trip and the mean reward of a step,
-    or why the data sheet is refused.
+def judge_plant(machine: str, seed: int, goal: str = "Speed") -> tuple[float, float] | str:
+    """Return the share of episodes that trip and the mean reward of a step.
+
+    A data sheet that is refused gives the reason instead.
     """
     try:
         task = card(f"{machine}{goal}-v0", context=data_sheet(machine, seed)).build()
@@ -178,7 +187,7 @@ def main() -> None:
     for machine in options.kinds:
         results = []
         for seed in range(options.machines):
-            results.append(judged(machine, seed, options.goal))
+            results.append(judge_plant(machine, seed, options.goal))
             print(
                 machine,
                 seed,

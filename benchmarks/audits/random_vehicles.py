@@ -1,5 +1,4 @@
-"""Fly random plausible quadcopters with the reference player
-that designs itself from their data sheets.
+"""Fly random plausible quadcopters by the reference player, which designs itself from data sheets.
 
     python benchmarks/audits/random_vehicles.py 200
 
@@ -35,7 +34,7 @@ class Flights(NamedTuple):
     """Results of the vehicles that were not refused."""
 
     sheets: list[DataSheet]
-    succeeded: np.ndarray
+    success_rate: np.ndarray
     """Share of the episodes of each vehicle"""
     refused: list[str]
     """Reasons"""
@@ -66,8 +65,9 @@ def random_vehicle(rng: np.random.Generator) -> Context:
     return Context("random", tuple(sorted([*ranges, *fixed])))
 
 
-def changed(task: Any, **attributes: Any) -> Any:
-    """Return another task with some attributes changed;
+def change_attributes(task: Any, **attributes: Any) -> Any:
+    """Return another task with some attributes changed.
+
     ``copy.copy`` would return the one that all share.
     """
     changed_task = object.__new__(type(task))
@@ -86,19 +86,19 @@ def fly(count: int, seed: int = 0) -> Flights:
     hover: Any = card("QuadcopterHover-v0").build()
     keys = jax.random.split(jax.random.key(seed), EPISODES)
 
-    def succeeded(sheet: DataSheet, gains: tuple[Any, ...], reach: Any) -> jax.Array:
-        task = changed(hover, sheet=sheet, reach=reach)
+    def success_rate(sheet: DataSheet, gains: tuple[Any, ...], reach: Any) -> jax.Array:
+        task = change_attributes(hover, sheet=sheet, reach=reach)
         player = GeometricControl(*gains, sheet=sheet)
 
         def episode(key: jax.Array) -> jax.Array:
             params = task.sample_params(jax.random.fold_in(key, 0), 1)
             state = task.initial(jax.random.fold_in(key, 1), params)
 
-            def step(carried: Any, _: None) -> tuple[Any, None]:
-                now, over = carried
-                action, _ = player.act((), View(None, None, now, params), key)
-                after = task.transition(now, action, key, params)
-                return (after, over | task.terminal(after, key, params)), None
+            def step(carry: Any, _: None) -> tuple[Any, None]:
+                state, over = carry
+                action, _ = player.act((), View(None, None, state, params), key)
+                next_state = task.transition(state, action, key, params)
+                return (next_state, over | task.terminal(next_state, key, params)), None
 
             (state, over), _ = jax.lax.scan(
                 step, (state, jnp.bool_(False)), None, hover.card.horizon
@@ -109,7 +109,7 @@ def fly(count: int, seed: int = 0) -> Flights:
 
     designs = []
     for sheet in sheets:
-        control = GeometricControl.for_vehicle(changed(hover, sheet=sheet))
+        control = GeometricControl.for_vehicle(change_attributes(hover, sheet=sheet))
         designs.append(
             (control.position, control.tilt, control.yaw, control.lean, control.least_thrust)
         )
@@ -119,7 +119,7 @@ def fly(count: int, seed: int = 0) -> Flights:
     with warnings.catch_warnings(
         action="ignore"
     ):  # the data sheet is traced, so that all share one program
-        shares = np.asarray(jax.jit(jax.vmap(succeeded))(stacked, gains, reach))
+        shares = np.asarray(jax.jit(jax.vmap(success_rate))(stacked, gains, reach))
     return Flights(sheets, shares, refused)
 
 

@@ -32,7 +32,7 @@ ROWS = 8
 """Rows of a table."""
 ENTRIES = 4
 """Entries of the observation that a choice looks at."""
-PREFERRED = 100.0
+PREFERRED_VALUE = 100.0
 """Value of the choice that a sequence names: more than all else."""
 
 
@@ -120,9 +120,7 @@ class Thumbs:
         self.axes = 0
 
     def _blocks(self, task: Task[Any, Any]) -> list[int]:
-        """Return first entries of the parts of an observation
-        that have one entry for each choice.
-        """
+        """Return the starts of the observation's parts that have one entry for each choice."""
         starts, place = [], 0
         components = task.observation_components()
         for component in components if isinstance(components, tuple) else ():
@@ -165,7 +163,7 @@ class Thumbs:
         if kind == "sequence":
             rule = rule._replace(period=np.int32(rng.integers(2, ROWS + 1)))
             for row in rule.table:
-                row[self._choices(rng)] = PREFERRED
+                row[self._choices(rng)] = PREFERRED_VALUE
         if kind in ("softmax", "parts") and (kind == "softmax" or rng.random() < 0.3):
             rule.table[:] = rng.normal(size=self.n)
             rule = rule._replace(temperature=np.float32(10 ** rng.uniform(-1, 0.5)))
@@ -186,7 +184,7 @@ class Thumbs:
         sizes = np.array(self.sizes)
         return np.cumsum(sizes) - sizes + rng.integers(0, sizes)
 
-    def near(self, numbers: Thumb, rng: np.random.Generator) -> Thumb:
+    def vary(self, numbers: Thumb, rng: np.random.Generator) -> Thumb:
         """Prefer other choices in a row, or change weights, noise and penalty by some 20 %."""
         table, entries, weights = (
             np.array(leaf) for leaf in (numbers.table, numbers.entries, numbers.weights)
@@ -197,7 +195,7 @@ class Thumbs:
             choice = self._choices(rng)
             if period > 1:
                 table[row] = np.minimum(table[row], 1)
-                table[row, choice] = PREFERRED
+                table[row, choice] = PREFERRED_VALUE
             else:
                 table[:, choice] += rng.normal()
         if weights.any():

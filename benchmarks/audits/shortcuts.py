@@ -1,5 +1,6 @@
-"""Measure how far cheap classifiers get on puzzles with few answers,
-and store their scores beside those of the cards.
+"""Measure how far cheap classifiers get on puzzles with few answers, and store their scores.
+
+They are stored beside those of the cards.
 
     python benchmarks/audits/shortcuts.py [--ids A-v0,B-v0] [--tiers easy,medium] [--train 3000]
     [--test 1000] [--dry]
@@ -53,10 +54,12 @@ PROBE = 200
 """Number of instances that decide whether a puzzle is tried at all."""
 VERTICES = 16
 """Largest number of vertices whose degrees are read."""
-BOOSTED = 8
+MAX_BOOSTED_CLASSES = 8
 """Largest number of classes for gradient boosting."""
-WORDS, PLACES = 300, 600
-"""Largest number of words that are counted, and of places that are read."""
+MAX_WORDS = 300
+"""Largest number of words that are counted."""
+MAX_PLACES = 600
+"""Largest number of places that are read."""
 
 
 class Examples(NamedTuple):
@@ -113,8 +116,9 @@ def row(card: TaskCard, tier: str, result: TierResult) -> str:
 
 
 def measure(puzzle: Puzzle[Any], train: int, test: int) -> TierResult | None:
-    """Return the score of the best cheap classifier;
-    None if the puzzle has too many answers at this tier.
+    """Return the score of the best cheap classifier.
+
+    It is None if the puzzle has too many answers at this tier.
     """
     probe = [puzzle.solve(puzzle.generate(seed, "train")) for seed in range(PROBE)]
     kinds = 1 < len(set(map(kind, probe))) <= KINDS
@@ -129,7 +133,7 @@ def measure(puzzle: Puzzle[Any], train: int, test: int) -> TierResult | None:
             return None
         classes, truth = ([kind(answer) for answer in answers] for answers in (classes, truth))
     reader = Reader(learned.questions)
-    predicted = fitted(reader(learned.questions), classes, reader(test_examples.questions))
+    predicted = predict_classes(reader(learned.questions), classes, reader(test_examples.questions))
     if predicts_answers:
         return score_answers(puzzle, test_examples, predicted)
     score = wilson_interval(
@@ -139,8 +143,9 @@ def measure(puzzle: Puzzle[Any], train: int, test: int) -> TierResult | None:
 
 
 def kind(answer: str) -> str:
-    """Return the word with which an answer begins;
-    empty if it begins with a number or a short name.
+    """Return the word with which an answer begins.
+
+    It is empty if the answer begins with a number or a short name.
     """
     word = answer.split(" ", 1)[0]
     return word if word.isalpha() and len(word) >= MIN_KIND_LETTERS else ""
@@ -181,7 +186,7 @@ class Reader:
             for word, times in frequent.most_common()
             if times < len(questions) or _varies(word)
         ]
-        self.words = self.words[:WORDS]
+        self.words = self.words[:MAX_WORDS]
         self.number = {word: number for number, word in enumerate(frequent, 1)}
         self.start = next(
             (k for k in range(min(map(len, questions))) if len({q[k] for q in questions}) > 1), 0
@@ -194,12 +199,12 @@ class Reader:
 
     def _read(self, words: list[str]) -> list[float]:
         counts = Counter(words)
-        window = words[self.start : self.start + PLACES]
+        window = words[self.start : self.start + MAX_PLACES]
         order: dict[str, int] = {}
         ranks = [order.setdefault(word, len(order) + 1) for word in window]
         numbers = [self.number.get(word, 0) for word in window]
         varying = sorted((counts[word] for word in self.words), reverse=True)
-        padding = [0] * (PLACES - len(window))
+        padding = [0] * (MAX_PLACES - len(window))
         return [
             len(words),
             sum(map(len, words)),
@@ -214,8 +219,9 @@ class Reader:
 
 
 def graph(words: Sequence[str]) -> list[int]:
-    """Return sorted degrees, and how often each pair of degrees is joined,
-    of the graph with edges such as ``3-7``.
+    """Return a graph's sorted degrees, and how often each pair of degrees is joined.
+
+    The graph is written with edges such as ``3-7``.
     """
     edges = [(words[k - 1], words[k + 1]) for k in range(1, len(words) - 1) if words[k] == "-"]
     degree = Counter(vertex for edge in edges for vertex in edge)
@@ -234,15 +240,19 @@ def graph(words: Sequence[str]) -> list[int]:
 
 
 def _varies(word: str) -> bool:
-    """Return whether a word that every question has may differ in number:
-    any but the long words of the rules.
+    """Return whether a word that every question has may differ in number.
+
+    Any word may, except the long words of the rules.
     """
     return len(word) < 4
 
 
-def fitted(features: np.ndarray, classes: Sequence[str], test_features: np.ndarray) -> list[str]:
-    """Fit the classifiers, and return the predictions
-    of the one that is best on training instances it left out.
+def predict_classes(
+    features: np.ndarray, classes: Sequence[str], test_features: np.ndarray
+) -> list[str]:
+    """Fit the classifiers, and return the predictions of the best one.
+
+    The best one is chosen on training instances that it left out.
     """
     varying = features.std(axis=0) > 0
     features, test_features, cut = (
@@ -259,7 +269,11 @@ def fitted(features: np.ndarray, classes: Sequence[str], test_features: np.ndarr
             ).mean()
         )
 
-    tried = (_forest, _regression, *(() if len(set(classes)) > BOOSTED else (_boosting,)))
+    tried = (
+        _forest,
+        _regression,
+        *(() if len(set(classes)) > MAX_BOOSTED_CLASSES else (_boosting,)),
+    )
     best = max(tried, key=accuracy)
     predicted: list[str] = best().fit(features, labels).predict(test_features).tolist()
     return predicted
@@ -278,8 +292,9 @@ def _regression() -> Any:
 
 
 def by_cells(puzzle: Any, learned: Examples, test_examples: Examples) -> list[str]:
-    """Score every empty cell of a TicTacToe position
-    by how many X and O its lines have, and answer with the best.
+    """Answer a TicTacToe position with the empty cell of the best score.
+
+    The score of a cell counts how many X and O its lines have.
     """
 
     def cells(instance: Any) -> tuple[list[str], list[list[float]]]:

@@ -1,5 +1,4 @@
-"""Test whether the tiers of each puzzle differ:
-by exact difficulty, and by the score of its rule of thumb.
+"""Test whether the tiers of each puzzle differ, by exact difficulty and by a rule of thumb's score.
 
     python benchmarks/audits/tiers.py [--ids A-v0,B-v0] [--count 300]
 
@@ -28,8 +27,8 @@ from rlbench_suite.core.task_card import Score
 from rlbench_suite.language.rows import puzzle_of
 
 TIERS = ("easy", "medium", "hard")
-LEAST_AUC = 0.75
-NEAR_ZERO = 0.05
+MIN_AUC = 0.75
+NEGLIGIBLE_SCORE = 0.05
 """Score of a rule of thumb that cannot fall any further."""
 
 REASONS = {
@@ -51,8 +50,9 @@ REASONS = {
 
 
 def main() -> None:
-    """Print a line for each puzzle; exit with status 1
-    if one breaks a condition without a reason.
+    """Print a line for each puzzle.
+
+    Exit with status 1 if one breaks a condition without a reason.
     """
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--ids", help="names of puzzles, separated by commas; all by default")
@@ -68,7 +68,7 @@ def main() -> None:
     for card in (card for card in puzzle_cards if card.name in selected_names):
         low, high = separation(card.id, options.count)
         scores = [card.one_shot_scores(tier)["heuristic"] for tier in TIERS]
-        fine = min(low, high) >= LEAST_AUC and falls(scores)
+        fine = min(low, high) >= MIN_AUC and falls(scores)
         reason = REASONS.get(puzzle_of(card.id).name, "")
         if fine == bool(reason):
             failed.append(card.name)
@@ -79,9 +79,7 @@ def main() -> None:
 
 
 def separation(task_id: str, count: int) -> tuple[float, float]:
-    """Return the AUC of difficulty between the easy and the medium tier,
-    and between the medium and the hard tier.
-    """
+    """Return the AUC of difficulty between easy and medium, and between medium and hard."""
     easy, medium, hard = (difficulties(task_id, tier, count) for tier in TIERS)
     return auc(easy, medium), auc(medium, hard)
 
@@ -93,19 +91,22 @@ def difficulties(task_id: str, tier: str, count: int) -> np.ndarray:
 
 
 def auc(lower: np.ndarray, higher: np.ndarray) -> float:
-    """Return the probability that a draw of ``higher`` exceeds one
-    of ``lower``; equal draws count half.
+    """Return the probability that a draw of ``higher`` exceeds one of ``lower``.
+
+    Equal draws count half.
     """
     difference = higher[:, None] - lower[None]
     return float((difference > 0).mean() + (difference == 0).mean() / 2)
 
 
 def falls(scores: list[Score]) -> bool:
-    """Return whether a rule of thumb scores clearly less at the hard tier than at the easy one, and
-    never more than before, up to the intervals; or next to nothing at all tiers.
+    """Return whether the tiers are hard for a rule of thumb.
+
+    It must score clearly less at the hard tier than at the easy one, and never more than before, up
+    to the intervals; or next to nothing at all tiers.
     """
     easy, medium, hard = scores
-    if max(score.mean for score in scores) <= NEAR_ZERO:
+    if max(score.mean for score in scores) <= NEGLIGIBLE_SCORE:
         return True
     return hard.high < easy.low and medium.low <= easy.high and hard.low <= medium.high
 

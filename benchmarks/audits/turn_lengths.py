@@ -64,9 +64,7 @@ def random(view: TextEnv) -> Callable[[], np.ndarray]:
 
 
 def play(session: EpisodeSession, choose: Callable[[], np.ndarray]) -> tuple[int, int, int]:
-    """Play an episode; return its turns, the characters of the conversation,
-    and those of all that was sent.
-    """
+    """Play an episode, and return its turns, its characters, and those of all that was sent."""
     sent = 0
     while not session.done:
         sent += length(session.messages())

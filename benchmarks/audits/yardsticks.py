@@ -68,18 +68,21 @@ FAMILIES = (
     "operations",
     "quadcopter",
 )
-TRAINING_SEEDS, TEST_SEEDS = 2**35, 2**36
-"""First seeds of the search and of the test. No training, evaluation or reference score uses them.
-"""
-LANES, EPISODES = 64, 8
-"""Policies that play at the same time, and episodes of each."""
+TRAINING_SEEDS = 2**35
+"""First seed of the search. No training, evaluation or reference score uses it."""
+TEST_SEEDS = 2**36
+"""First seed of the test. No training, evaluation or reference score uses it."""
+LANES = 64
+"""Policies that play at the same time."""
+EPISODES = 8
+"""Episodes of each of them."""
 ELITE = 8
 """Policies that a round changes, and that reach the final."""
 FINALISTS = 64
 """Policies that play twice as many episodes more before the final."""
 MARGIN = 0.03
 """Difference of normalised scores from which a reference counts as beaten."""
-LARGEST_PART = 16
+MAX_GAINS = 16
 """Arrays of a reference player with more entries are tables, not gains."""
 
 
@@ -139,7 +142,7 @@ class Retuned(eqx.Module):
     """``(n,)``, one for each leaf of ``which``"""
     which: tuple[int, ...] = eqx.field(static=True)
 
-    def _changed(self) -> Policy:
+    def _retuned_player(self) -> Policy:
         leaves, tree = jax.tree.flatten(self.player)
         for place, factor in zip(self.which, self.factors, strict=True):
             leaves[place] = leaves[place] * factor
@@ -148,11 +151,11 @@ class Retuned(eqx.Module):
 
     def initial(self, params: Any) -> Any:
         """Return the player's memory."""
-        return self._changed().initial(params)
+        return self._retuned_player().initial(params)
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the changed player's action."""
-        return self._changed().act(memory, view, key)
+        return self._retuned_player().act(memory, view, key)
 
 
 def bounds(space: spaces.Space[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -179,7 +182,7 @@ class Search(Protocol):
     def draw(self, rng: np.random.Generator) -> tuple[Any, str]:
         """Draw the numbers of a candidate; also name what it is."""
 
-    def near(self, numbers: Any, rng: np.random.Generator) -> Any:
+    def vary(self, numbers: Any, rng: np.random.Generator) -> Any:
         """Return numbers near these."""
 
     def players(self, numbers: list[Any]) -> Any:
@@ -260,7 +263,7 @@ class Laws:
     def _gains(rng: np.random.Generator, count: int) -> np.ndarray:
         return rng.choice([-1, 1], count) * 10 ** rng.uniform(-1.5, 1.5, count)
 
-    def near(self, numbers: Law, rng: np.random.Generator) -> Law:
+    def vary(self, numbers: Law, rng: np.random.Generator) -> Law:
         """Change every number that is not zero by some 20 %, and sometimes use another entry."""
         weights = numbers.weights * np.exp(rng.normal(0, 0.2, numbers.weights.shape))
         weights[:, -1] += rng.normal(0, 0.1, self.values) * (numbers.weights[:, -1] != 0)
@@ -294,7 +297,7 @@ class Factors:
         player = reference_player(task)
         numbers = [np.asarray(leaf) for leaf in jax.tree.leaves(player)]
         which = tuple(
-            i for i, x in enumerate(numbers) if x.dtype.kind == "f" and x.size <= LARGEST_PART
+            i for i, x in enumerate(numbers) if x.dtype.kind == "f" and x.size <= MAX_GAINS
         )
         self.player = Retuned(player, np.ones(len(which), np.float32), which)
         self.axes = Retuned(None, 0, which)  # type: ignore[arg-type]  # a tree of axes, not of numbers
@@ -303,7 +306,7 @@ class Factors:
         """Draw factors, most of them 1."""
         return self._change(self.player.factors, 0.4, rng), "reference, retuned"
 
-    def near(self, numbers: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def vary(self, numbers: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Change some factors a little."""
         return self._change(numbers, 0.15, rng)
 
@@ -354,12 +357,14 @@ class Arena:
 
     def all_alike(self, numbers: Any, first: int, episodes: int, split: str) -> EpisodeResults:
         """Play episodes of consecutive seeds by one policy."""
-        each = LANES * EPISODES
+        round_episodes = LANES * EPISODES
         rounds = [
             self.play(
-                [numbers] * LANES, first + start + np.arange(each).reshape(LANES, EPISODES), split
+                [numbers] * LANES,
+                first + start + np.arange(round_episodes).reshape(LANES, EPISODES),
+                split,
             )
-            for start in range(0, episodes, each)
+            for start in range(0, episodes, round_episodes)
         ]
         return EpisodeResults(
             *(
@@ -369,28 +374,29 @@ class Arena:
         )
 
     def best(self, seconds: float, allowed: float, rng: np.random.Generator) -> Candidate:
-        """Search for some seconds, compilation apart;
-        return the best policy on training episodes.
+        """Search for some seconds, and return the best policy on training episodes.
+
+        Compilation does not count.
         """
         tried: list[Candidate] = []
         seeds = self._seeds()
         first = Candidate(*self.search.draw(rng))
         self.play([first.numbers] * LANES, np.tile(next(seeds), (LANES, 1)), "train")  # compile
         start = time.monotonic()
-        while (gone := time.monotonic() - start) < seconds or len(tried) < LANES:
-            if gone < 0.4 * seconds or not tried:
-                now = [Candidate(*self.search.draw(rng)) for _ in range(LANES)]
+        while (elapsed := time.monotonic() - start) < seconds or len(tried) < LANES:
+            if elapsed < 0.4 * seconds or not tried:
+                candidates = [Candidate(*self.search.draw(rng)) for _ in range(LANES)]
             else:
                 tried = sorted(tried, key=lambda candidate: candidate.merit(allowed), reverse=True)[
                     : 4 * FINALISTS
                 ]
                 elite = [tried[i] for i in rng.integers(0, ELITE, LANES)]
-                now = [
-                    Candidate(self.search.near(candidate.numbers, rng), candidate.kind)
+                candidates = [
+                    Candidate(self.search.vary(candidate.numbers, rng), candidate.kind)
                     for candidate in elite
                 ]
-            self._judge(now, next(seeds))
-            tried += now
+            self._judge(candidates, next(seeds))
+            tried += candidates
         tried = sorted(tried, key=lambda candidate: candidate.merit(allowed), reverse=True)
         for count, rounds in ((FINALISTS, 2), (ELITE, 8)):
             tried = tried[:count]
@@ -429,8 +435,9 @@ class Line(NamedTuple):
 
     @property
     def lead(self) -> tuple[float, float]:
-        """Lead of the tuned policy over the reference on the same episodes:
-        mean, and half of the interval.
+        """Mean lead of the tuned policy over the reference on the same episodes.
+
+        The second number is half of the interval.
         """
         return interval(self.tuned.total - self.reference.total)
 
@@ -479,8 +486,9 @@ def interval(values: np.ndarray) -> tuple[float, float]:
 
 
 def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
-    """Tune cheap policies for some seconds,
-    and compare the best with the reference on test episodes.
+    """Tune cheap policies for some seconds, and compare the best with the reference.
+
+    Both play test episodes.
 
     Raises:
         ValueError: policies of a few numbers cannot play the task.
@@ -500,7 +508,7 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
     rivals = [(arena, arena.best(seconds / len(arenas), allowed, rng)) for arena in arenas]
     arena, best = max(rivals, key=lambda rival: rival[1].merit(allowed))
 
-    def scored(results: EpisodeResults) -> EpisodeResults:
+    def normalise_results(results: EpisodeResults) -> EpisodeResults:
         return EpisodeResults(
             np.array([card.normalise(total) for total in results.total]),
             results.cost,
@@ -510,8 +518,8 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
     return Line(
         card.id,
         card.normalise(card.scores()["noop"].mean),
-        scored(reference.all_alike(unchanged, TEST_SEEDS, episodes, "test")),
-        scored(arena.all_alike(best.numbers, TEST_SEEDS, episodes, "test")),
+        normalise_results(reference.all_alike(unchanged, TEST_SEEDS, episodes, "test")),
+        normalise_results(arena.all_alike(best.numbers, TEST_SEEDS, episodes, "test")),
         best.kind,
     )
 

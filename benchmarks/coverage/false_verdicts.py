@@ -1,5 +1,6 @@
-"""Measure how often ``rlsuite-eval compare`` calls one
-of two agents better although their true means are equal.
+"""Measure how often ``rlsuite-eval compare`` calls one of two equal agents better.
+
+Their true means are equal.
 
     python benchmarks/coverage/false_verdicts.py
 
@@ -168,7 +169,7 @@ def main() -> None:
     nothing = Estimate(0, 0, 0)  # what decides no verdict takes most of the time
     aggregates.iqm_difference = lambda *_: nothing  # type: ignore[assignment]
     profiles.probability_of_improvement = lambda *_, **__: nothing  # type: ignore[assignment]
-    comparison._needed = lambda *_: None
+    comparison._count_needed_seeds = lambda *_: None
     for cases, what, share in (
         (EQUAL, "false verdicts", draws),
         (BETTER, "right verdicts", draws // 5),

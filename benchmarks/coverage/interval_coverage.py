@@ -38,9 +38,10 @@ DISTRIBUTIONS: dict[str, Any] = {
     "exponential": scipy.stats.expon(),
     "lognormal": scipy.stats.lognorm(1),
 }
-APART = "normal, tasks 0 to 3 apart"
-"""Normal scores of tasks whose means are evenly spaced
-from 0 to 3 standard deviations, as tasks differ in practice.
+SPREAD_MEANS = "normal, tasks 0 to 3 apart"
+"""Normal scores of tasks with means spaced evenly from 0 to 3 standard deviations.
+
+Tasks differ about as much in practice.
 """
 
 
@@ -58,7 +59,7 @@ class Cell:
         """Mean, or mean between the quartiles, of the distribution."""
         if self.statistic == DIFFERENCE:
             return 0.0
-        if self.scores == APART:
+        if self.scores == SPREAD_MEANS:
             return 1.5  # the centre of symmetry
         distribution = DISTRIBUTIONS[self.scores]
         if self.statistic == "mean":
@@ -68,7 +69,7 @@ class Cell:
 
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return scores by task."""
-        if self.scores == APART:
+        if self.scores == SPREAD_MEANS:
             return {
                 f"task{j}": rng.normal(3 * j / (self.tasks - 1), 1, self.seeds)
                 for j in range(self.tasks)
@@ -130,7 +131,7 @@ def main() -> None:
         for statistic in statistics
         for tasks in (1, 10)
     ]
-    cases += [(APART, statistic, 10) for statistic in statistics]
+    cases += [(SPREAD_MEANS, statistic, 10) for statistic in statistics]
     outcomes = {}
     with ProcessPoolExecutor(options.processes) as pool:
         pending = {

@@ -1,5 +1,4 @@
-"""Measure how often the intervals of a report hold,
-for the shapes that scores of reinforcement learning have.
+"""Measure how often a report's intervals hold for the shapes that scores of agents have.
 
     python benchmarks/coverage/score_shapes.py
     python benchmarks/coverage/score_shapes.py --part means --draws 2000
@@ -58,7 +57,7 @@ def bad_seeds(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return (rng.random((draws, 1, seeds)) >= 0.2) + rng.normal(0, FAIL_SPREAD, shape)
 
 
-def correlated(rng: np.random.Generator, *shape: int) -> np.ndarray:
+def sample_correlated(rng: np.random.Generator, *shape: int) -> np.ndarray:
     draws, _, seeds = shape
     return 0.5 + 0.1 * (
         math.sqrt(0.8) * rng.normal(size=(draws, 1, seeds))
@@ -88,7 +87,7 @@ SHAPES: dict[str, tuple[Draw, float]] = {
 """Shapes of independent scores, with their mean."""
 
 ACROSS: dict[str, tuple[Draw, float]] = {
-    "seeds correlate over tasks, .8": (correlated, 0.5),
+    "seeds correlate over tasks, .8": (sample_correlated, 0.5),
     "20 % of seeds fail on all tasks": (bad_seeds, 0.8),
 }
 """Shapes that only several tasks have."""
@@ -105,7 +104,7 @@ def scores_of(values: np.ndarray, unequal: bool) -> dict[str, np.ndarray]:
     }
 
 
-def allowed(low: float, high: float, values: np.ndarray, runs: int) -> tuple[float, float]:
+def widen_for_unseen(low: float, high: float, values: np.ndarray, runs: int) -> tuple[float, float]:
     """Return the ends of an interval that also holds the unseen share of runs."""
     share = unseen_share(runs)
     floor, ceiling = min(SCALE[0], values.min()), max(SCALE[1], values.max())
@@ -115,7 +114,9 @@ def allowed(low: float, high: float, values: np.ndarray, runs: int) -> tuple[flo
 def hold(rows: list[tuple[float, float]], values: list[np.ndarray], runs: int, truth: float) -> str:
     """Return the three numbers of a cell."""
     ends = np.array(rows)
-    wide = np.array([allowed(*row, sample, runs) for row, sample in zip(rows, values, strict=True)])
+    wide = np.array(
+        [widen_for_unseen(*row, sample, runs) for row, sample in zip(rows, values, strict=True)]
+    )
     covered = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean()
     with_words = ((wide[:, 0] <= truth) & (truth <= wide[:, 1])).mean()
     return f"{short(covered)}, {short(with_words)}, {short((ends[:, 1] <= ends[:, 0]).mean())}"

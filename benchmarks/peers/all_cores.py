@@ -22,7 +22,7 @@ SECONDS = 5.0
 def steps_per_second(name: str, envs: int) -> list[float]:
     """Measure a task in this process while the others do the same."""
     wait_for_all()
-    return [speed.fused(card(name), envs, SECONDS)]
+    return [speed.measure_fused(card(name), envs, SECONDS)]
 
 
 def main() -> None:

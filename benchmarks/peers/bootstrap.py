@@ -16,15 +16,16 @@ import numpy as np
 
 from rlbench_suite.evaluation.statistics import aggregates, profiles
 
-AGENTS, TASKS, SEEDS = 5, 50, 10
+AGENTS = 5
+TASKS = 50
+SEEDS = 10
 TAUS = np.linspace(0, 1, 101)
-AGGREGATE_REPLICATES, CURVE_REPLICATES = aggregates.REPLICATES, aggregates.CURVE_REPLICATES
+AGGREGATE_REPLICATES = aggregates.REPLICATES
+CURVE_REPLICATES = aggregates.CURVE_REPLICATES
 PAIRS = list(combinations(range(AGENTS), 2))
 
 Row = tuple[str, Callable[[], object], Callable[[int], object], int, int]
-"""Name, our function, rliable's as a function of replicates,
-full number of replicates, number timed.
-"""
+"""Name, our function, rliable's by replicates, full number of replicates, number timed."""
 
 
 def seconds(call: Callable[[], object], repeats: int) -> float:
@@ -106,15 +107,17 @@ def main() -> None:
         )
         print(f"{name:28}{replicates:>11}{ours:9.2f}s{end}")
 
-    def extrapolated(call: Callable[[int], object], replicates: int, timed: int) -> float | None:
+    def extrapolate_seconds(
+        call: Callable[[int], object], replicates: int, timed: int
+    ) -> float | None:
         return None if rly is None else seconds(lambda: call(timed), 1) * replicates / timed
 
     separate: list[float | None] = []
     for name, ours, call_rliable, replicates, timed in rows:
-        full_seconds = extrapolated(call_rliable, replicates, timed)
+        full_seconds = extrapolate_seconds(call_rliable, replicates, timed)
         separate.append(full_seconds)
         show(name, f"{replicates}", seconds(ours, 3), full_seconds, f"({timed})")
-    aggregates = extrapolated(
+    aggregates = extrapolate_seconds(
         lambda reps: rly.get_interval_estimates(matrices, four, reps=reps),
         AGGREGATE_REPLICATES,
         1_000,

@@ -1,5 +1,4 @@
-"""Compare the speed of our drives and quadcopters
-with that of other simulators, in one run on one machine.
+"""Compare the speed of our drives and quadcopters with other simulators, in one run on one machine.
 
     python benchmarks/peers/control.py  # ours only
     # PYTHON: an interpreter with the peers installed
@@ -46,7 +45,8 @@ SECONDS = 1.0
 SIZES = 1_024, 4_096, 65_536
 ACCELERATOR_SIZE = 1_048_576
 """Additional batch size on an accelerator."""
-SWARM, SWARM_SIZES = 64, (16, 64, 256)
+SWARM = 64
+SWARM_SIZES = (16, 64, 256)
 PEER_SIZES = {"exciting": (256, 1024, 4096, 16384), "l2f": (512, 1024, 2048, 8192)}
 GOALS = {"current": "CC", "torque": "TC", "speed": "SC"}
 CONTROLS = {"continuous": "Cont", "finite": "Finite"}
@@ -96,9 +96,7 @@ def single_environments(python: str | None) -> None:
 
 
 def batches(cores: Cores, python: str | None) -> None:
-    """Print the speed of one task of each family at several batch sizes,
-    and of the peers at theirs.
-    """
+    """Print the speed of one task of each family, and of the peers, at several batch sizes."""
     for task_id, name in (
         ("rlsuite/PMSMCurrent-v0", "exciting"),
         ("rlsuite/QuadcopterHover-v0", "l2f"),

@@ -29,7 +29,7 @@ def single(env: Any, seconds: float) -> float:
     return steps / elapsed
 
 
-def repeated(run: Callable[[], Any], steps: int, seconds: float) -> float:
+def measure_rate(run: Callable[[], Any], steps: int, seconds: float) -> float:
     """Measure steps per second of a call that makes ``steps`` steps."""
     run()  # compiles
     calls, start = 0, time.perf_counter()
@@ -47,8 +47,9 @@ def motor(seconds: float, task_id: str) -> float:
 
 
 def drone(seconds: float, actions: str) -> float:
-    """Measure gym-pybullet-drones' hover task:
-    30 decisions per simulated second, eight PyBullet steps each.
+    """Measure gym-pybullet-drones' hover task.
+
+    It takes 30 decisions per simulated second, eight PyBullet steps each.
     """
     from gym_pybullet_drones.envs.HoverAviary import HoverAviary
     from gym_pybullet_drones.utils.enums import ActionType
@@ -57,8 +58,9 @@ def drone(seconds: float, actions: str) -> float:
 
 
 def exciting(seconds: float, size: str) -> float:
-    """Measure exciting-environments' PMSM: equations and observation,
-    without set point, reward or reset.
+    """Measure exciting-environments' PMSM.
+
+    It computes equations and observation, without set point, reward or reset.
     """
     import jax
     import numpy as np
@@ -75,10 +77,10 @@ def exciting(seconds: float, size: str) -> float:
 
     scan = jax.jit(lambda state: jax.lax.scan(step, state, None, loop))
     return max(
-        repeated(
+        measure_rate(
             lambda: jax.block_until_ready(env.vmap_step(state, action)), int(size), seconds / 2
         ),
-        repeated(lambda: jax.block_until_ready(scan(state)), int(size) * loop, seconds / 2),
+        measure_rate(lambda: jax.block_until_ready(scan(state)), int(size) * loop, seconds / 2),
     )
 
 
@@ -106,7 +108,7 @@ def learning_to_fly(seconds: float, size: str) -> float:
             vector.step(device, env, params, before, action, later, rng)
             vector.observe(device, env, params, later, observation, rng)
 
-    return repeated(two_steps, 2 * env.N_ENVIRONMENTS, seconds)
+    return measure_rate(two_steps, 2 * env.N_ENVIRONMENTS, seconds)
 
 
 PEERS = {

@@ -1,5 +1,6 @@
-"""Run measurements in one single-threaded process for each core,
-which is how batches use a processor best.
+"""Run measurements in one single-threaded process for each core.
+
+Batches use a processor best this way.
 
 A second thread in one process gains little if kernels take some microseconds each. With an
 accelerator, the calling process measures alone.
@@ -21,8 +22,9 @@ _barriers: list[Barrier] = []
 
 
 class Cores:
-    """Pool of one process for each core, or of none with an accelerator;
-    it lives until the program ends.
+    """Pool of one process for each core, or of none with an accelerator.
+
+    It lives until the program ends.
     """
 
     def __init__(self) -> None:
@@ -34,8 +36,9 @@ class Cores:
             )
 
     def sums(self, measure: Callable[..., list[float]], *arguments: Any) -> list[float]:
-        """Call ``measure(*arguments)`` in every process and add up the results;
-        it calls :func:`wait_for_all`.
+        """Call ``measure(*arguments)`` in every process and add up the results.
+
+        The function must call :func:`wait_for_all`.
         """
         if not self.count:
             return measure(*arguments)

@@ -84,8 +84,9 @@ def peer(road: Road) -> float:
 
 
 def vehicles(task: Task[Any, Any], horizon: int) -> float:
-    """Return the mean number of vehicles on the road while ``noop`` drives;
-    0 where the state does not count them.
+    """Return the mean number of vehicles on the road while ``noop`` drives.
+
+    It is 0 where the state does not count them.
     """
 
     def count(state: Any, params: Any) -> Any:
@@ -103,13 +104,14 @@ def vehicles(task: Task[Any, Any], horizon: int) -> float:
     def episode(key: Any) -> Any:
         first, _ = begin(task, key, 0, ContextSource.parse("test", task))
 
-        def step(now: Any, _: None) -> Any:
-            after, result = advance(task, now, task.noop_action(), jnp.int32(horizon))
-            return after, (count(now.state, now.params), result.terminated | result.truncated)
+        def step(carry: Any, _: None) -> Any:
+            later, result = advance(task, carry, task.noop_action(), jnp.int32(horizon))
+            is_over = result.terminated | result.truncated
+            return later, (count(carry.state, carry.params), is_over)
 
         _, (counts, over) = jax.lax.scan(step, first, None, length=horizon)
-        before = jnp.cumsum(over) - over == 0  # later steps do not count
-        return jnp.where(before, counts, 0).sum(), before.sum()
+        is_played = jnp.cumsum(over) - over == 0  # later steps do not count
+        return jnp.where(is_played, counts, 0).sum(), is_played.sum()
 
     counts, steps = jax.jit(jax.vmap(episode))(
         np.stack([seed_key(seed) for seed in range(EPISODES)])
@@ -117,15 +119,15 @@ def vehicles(task: Task[Any, Any], horizon: int) -> float:
     return float(counts.sum() / steps.sum())
 
 
-def measured(task_id: str, road: Road) -> dict[str, float]:
+def measure_rates(task_id: str, road: Road) -> dict[str, float]:
     """Measure steps per second in every way."""
     task_card = card(task_id)
     beside = road.peer and find_spec("highway_env")
     return {
         **({f"highway-env, {road.peer}": peer(road)} if beside else {}),
         f"{task_id}, one environment": speed.single(task_card, SECONDS),
-        f"{task_id}, batch of {road.envs}": speed.batched(task_card, road.envs, SECONDS),
-        f"{task_id}, {road.envs} fused": speed.fused(task_card, road.envs, SECONDS),
+        f"{task_id}, batch of {road.envs}": speed.measure_batch(task_card, road.envs, SECONDS),
+        f"{task_id}, {road.envs} fused": speed.measure_fused(task_card, road.envs, SECONDS),
     }
 
 
@@ -139,7 +141,7 @@ def main() -> None:
     )
     for task_id in task_ids:
         road, task_card = ROADS[task_id], card(task_id)
-        rounds = [measured(task_id, road) for _ in range(ROUNDS)]
+        rounds = [measure_rates(task_id, road) for _ in range(ROUNDS)]
         figures = {
             method: statistics.median(figure[method] for figure in rounds) for method in rounds[0]
         }

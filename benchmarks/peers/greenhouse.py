@@ -1,5 +1,6 @@
-"""Compare the speed of our greenhouses with that
-of lettuce-greenhouse-gym and gl-gym, in one run on one machine.
+"""Compare the speed of our greenhouses with lettuce-greenhouse-gym and gl-gym.
+
+All run one after another on one machine.
 
     pip install lettuce-greenhouse-gym==0.1.3 && python benchmarks/peers/greenhouse.py
 
@@ -42,9 +43,10 @@ def peer() -> float:
     return single(gymnasium.make("LettuceGreenhouse-v0"), SECONDS)
 
 
-def measured(cores: Cores, task_id: str) -> dict[str, float]:
-    """Measure steps per second of a task in every way,
-    and of lettuce-greenhouse-gym beside the lettuce.
+def measure_rates(cores: Cores, task_id: str) -> dict[str, float]:
+    """Measure steps per second of a task in every way.
+
+    The lettuce has lettuce-greenhouse-gym beside it.
     """
     size = SIZES[task_id]
     beside = PEERS[task_id][0] == LETTUCE and find_spec("lettuce_greenhouse_gym")
@@ -67,7 +69,7 @@ def main() -> None:
         f"{jax.devices()[0]}, {cores.count} processes, steps per second, median of {ROUNDS} rounds"
     )
     for task_id, (name, cited) in PEERS.items():
-        rounds = [measured(cores, task_id) for _ in range(ROUNDS)]
+        rounds = [measure_rates(cores, task_id) for _ in range(ROUNDS)]
         figures = {
             method: statistics.median(measurement[method] for measurement in rounds)
             for method in rounds[0]

@@ -49,8 +49,9 @@ DRAW = ContextSource(np.int32(0), np.int32(-1))
 def million_steps(
     body: Callable[[Any, Any, jax.Array], Any], carry: Any, fixed: Any, steps_each: int
 ) -> float:
-    """Measure million steps per second of scanning ``body(carry, fixed, t)``,
-    block by block if the batch is large.
+    """Measure million steps per second of scanning ``body(carry, fixed, t)``.
+
+    A large batch is scanned block by block.
 
     Args:
         body: returns the next ``carry``.
@@ -87,9 +88,7 @@ def header(first: str) -> str:
 
 
 def equations(task: Any, state: Any, action: jax.Array, key: jax.Array, params: Any) -> Any:
-    """Return the state after one step of the physical equations alone,
-    without a moving reference.
-    """
+    """Return the state after one step of the physical equations, without a moving reference."""
     if not isinstance(task, PMSMCurrent):
         return task.transition(state, action, key, params)  # quadcopters have no moving reference
     applied = shorten_to_unit_circle(DQ(action[0], action[1]))
@@ -99,8 +98,9 @@ def equations(task: Any, state: Any, action: jax.Array, key: jax.Array, params: 
 
 
 def figures(task: Any, size: int) -> list[float]:
-    """Measure the columns for a batch of ``size``;
-    in a multi-agent task each agent's steps count.
+    """Measure the columns for a batch of ``size``.
+
+    In a multi-agent task each agent's steps count.
     """
     limit = np.int32(task.card.horizon)
     seeds = np.stack([seed_key(seed) for seed in range(size)])
@@ -115,8 +115,9 @@ def figures(task: Any, size: int) -> list[float]:
     earned = jnp.zeros(size, task.dtype)
 
     def keys(numbers: jax.Array, t: jax.Array) -> jax.Array:
-        """Return keys that differ at every step,
-        because otherwise the compiler would draw once for all steps.
+        """Return keys that differ at every step.
+
+        Otherwise the compiler would sample once for all steps.
         """
         return jax.random.wrap_key_data(numbers + t.astype(np.uint32))
 

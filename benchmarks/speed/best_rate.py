@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 
 def rate(work: Callable[[], None], seconds: float, rounds: int) -> float:
-    """Return calls of ``work`` per second of processor time
-    in the best of ``rounds`` rounds that share ``seconds``.
+    """Return calls of ``work`` per second of processor time in the best of several rounds.
+
+    The ``rounds`` rounds share ``seconds``.
     """
     best = 0.0
     for _ in range(rounds):

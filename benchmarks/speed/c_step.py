@@ -1,5 +1,6 @@
-"""Time one step of policies as C: an untrained policy
-of PPO's smoke budget on each task, compiled with cc -O2.
+"""Time one step of policies as C, compiled with cc -O2.
+
+On each task it is an untrained policy of PPO's smoke budget.
 
 python benchmarks/speed/c_step.py  # a drive by voltages, by switch states, and without a speed
 sensor python benchmarks/speed/c_step.py rlsuite/QuadcopterHover-v0
@@ -97,7 +98,7 @@ def main() -> None:
         )
         times = []
         for loss in (None, 0.0):
-            used = network if loss is None else network.quantised()
+            used = network if loss is None else network.quantise()
             episodes = play(task, NetworkPolicy(used, task), range(1))
             export = policy_export.Export(task, "ppo", used, episodes, 0.0, loss)
             times.append(microseconds(policy_export.c(export, "timed"), bool(network.choices)))

@@ -1,5 +1,6 @@
-"""Count the programs that a context of one's own compiles
-for a single environment, and the seconds that takes.
+"""Count the programs that a context of one's own compiles, and the seconds that takes.
+
+The environment is a single one.
 
 Each task is made as shipped, then with two contexts that differ in one constant, all with an empty
 cache of programs. Run: ``python benchmarks/speed/context_cost.py``.
@@ -34,9 +35,7 @@ CONSTANTS = {
 
 
 def cost(task_id: str, **keywords: Any) -> tuple[int, float]:
-    """Return the number of programs compiled for the first episode
-    of an environment, and the CPU seconds it took.
-    """
+    """Return the programs compiled for an environment's first episode, and the CPU seconds."""
     before, start = len(list(CACHE.glob("*-cache"))), time.process_time()
     env: Any = gymnasium.make(f"rlsuite/{task_id}", **keywords)
     env.reset(seed=0)

@@ -1,5 +1,4 @@
-"""Measure how many replies of language models are scored per second,
-and how long hostile replies take.
+"""Measure how many model replies are scored per second, and how long hostile replies take.
 
     python benchmarks/speed/language_scoring.py [--ids A-v0,B-v0]
 
@@ -32,7 +31,10 @@ from rlbench_suite.language.rows import Row, instance_of
 from rlbench_suite.puzzle.dice import Dice
 from rlbench_suite.puzzle.puzzle import CLOSING, OPENING
 
-ROWS, GROUP, SECONDS, ROUNDS = 16, 8, 0.2, 3
+ROWS = 16
+GROUP = 8
+SECONDS = 0.2
+ROUNDS = 3
 COLUMNS = ("right", "other", "guess", "partial", "lenient", "fenced")
 
 MEGABYTE = 1_000_000
@@ -57,7 +59,7 @@ HOSTILE: dict[str, str] = {
 """Replies that are long, deeply nested or full of tags."""
 
 
-def tagged(answer: str) -> str:
+def tag_answer(answer: str) -> str:
     return f"{OPENING}{answer}{CLOSING}"
 
 
@@ -69,12 +71,12 @@ def rates(rows: Sequence[Row]) -> list[float]:
     ]
     answers = [row["answer"] for row in rows]
     kinds: list[tuple[list[str], dict[str, bool]]] = [
-        ([f"Let me think.\n{tagged(answer)}\nDone." for answer in answers], {}),
-        ([tagged(answer) for answer in [answers[-1], *answers[:-1]]], {}),
-        ([tagged(guess) for guess in guesses], {}),
-        ([tagged(guess) for guess in guesses], {"partial": True}),
-        ([tagged(f"```\n{answer}\n```") for answer in answers], {"lenient": True}),
-        ([tagged(f"```\n{guess}\n```") for guess in guesses], {"lenient": True}),
+        ([f"Let me think.\n{tag_answer(answer)}\nDone." for answer in answers], {}),
+        ([tag_answer(answer) for answer in [answers[-1], *answers[:-1]]], {}),
+        ([tag_answer(guess) for guess in guesses], {}),
+        ([tag_answer(guess) for guess in guesses], {"partial": True}),
+        ([tag_answer(f"```\n{answer}\n```") for answer in answers], {"lenient": True}),
+        ([tag_answer(f"```\n{guess}\n```") for guess in guesses], {"lenient": True}),
     ]
     return [
         rate(scoring(rows, replies, reading), SECONDS, ROUNDS) * len(rows) * GROUP

@@ -33,8 +33,10 @@ Transcript = list[tuple[str, float | None, bool]]
 
 
 def replies(session: Session, seed: int) -> Iterator[str]:
-    """Yield a player's replies: for puzzles the solver's answer (every third one is wrong),
-    else words by the seed.
+    """Yield a player's replies.
+
+    In puzzles they are the solver's answers, of which every third is wrong; else they are words by
+    the seed.
     """
     if isinstance(session, PuzzleSession):
         yield "?" if seed % 3 == 0 else f"<answer>{session.puzzle.solve(session.instance)}</answer>"

@@ -27,8 +27,9 @@ STEPS = 4_000
 
 
 def microseconds(work: Callable[[int], object]) -> float:
-    """Return the microseconds of a call,
-    which gets its number as argument; the best of five runs.
+    """Return the microseconds of a call in the best of five runs.
+
+    The call gets its number as argument.
     """
     work(0)  # compiles
     best = np.inf

@@ -1,5 +1,6 @@
-"""Time the way from a data sheet to a policy in C:
-every command of a page, as it stands, in new processes.
+"""Time the way from a data sheet to a policy in C.
+
+It runs every command of a page, as it stands, in new processes.
 
     python benchmarks/speed/ten_minutes.py                      # docs/extend/your_motor.md
     python benchmarks/speed/ten_minutes.py your_drone --seeds 5

@@ -26,7 +26,9 @@ from rlbench_suite.adapters.text import action_in
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import resolve_suite
 
-SECONDS, ROUNDS, EPISODES = 2.0, 3, 8
+SECONDS = 2.0
+ROUNDS = 3
+EPISODES = 8
 CALLS = {
     "OfficeApps-v0": (
         "contacts.list()",
@@ -68,8 +70,9 @@ CALLS = {
 
 
 def reference_episodes(env: Any) -> tuple[list[list[str]], list[tuple[str, Any]]]:
-    """Return the replies of the reference player in the first episodes
-    of some seeds, and each with its episode.
+    """Return the reference player's replies in the first episodes of some seeds.
+
+    Each comes with its episode.
     """
     task = env.unwrapped.task
     record = play(task, reference_player(task), range(EPISODES), split="train")

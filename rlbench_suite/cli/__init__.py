@@ -25,7 +25,7 @@ from rlbench_suite.foundation.atomic_files import DISK, CannotWrite
 CACHE_BYTES = 2**30
 """Approximate size limit of the cache of compiled programs."""
 
-INTERRUPTED = 130
+INTERRUPTED_EXIT_CODE = 130
 """Exit code of a program that Ctrl-C ended."""
 
 HELP = {"help_option_names": ["--help", "-h"]}
@@ -94,9 +94,7 @@ class App(typer.Typer):
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Print warnings of Gymnasium's logger, which are coloured,
-    as plain lines on stderr, and others as usual.
-    """
+    """Print Gymnasium's coloured warnings as plain lines on stderr, and others as usual."""
     show_as_usual = warnings.showwarning
 
     def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
@@ -111,8 +109,9 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _sentence(error: Exception) -> str:
-    """Return the message of an error; that of the system without its number,
-    but with the file that was asked for.
+    """Return the message of an error.
+
+    That of the system comes without its number, but with the file that was asked for.
     """
     if (
         isinstance(error, OSError)
@@ -174,8 +173,9 @@ def prepare_jax(pool: int | None = None) -> None:
 
 
 def _compilation_cache() -> Path | None:
-    """Return the folder in which JAX keeps compiled programs between commands,
-    or None if it cannot be written.
+    """Return the folder in which JAX keeps compiled programs between commands.
+
+    It is None if the folder cannot be written.
 
     We limit its size ourselves. JAX's own limit needs another package, and it stops caching once a
     process is killed during a write.

@@ -13,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rlbench_suite.cli import INTERRUPTED, App, prepare_jax
+from rlbench_suite.cli import INTERRUPTED_EXIT_CODE, App, prepare_jax
 from rlbench_suite.core import registry
 from rlbench_suite.evaluation.report.whole_table import Table
 
@@ -250,4 +250,4 @@ def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
             )
     except KeyboardInterrupt:
         print(f"\nInterrupted; no part of {name} was kept.")
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED_EXIT_CODE) from None

@@ -1,6 +1,4 @@
-"""``rlsuite-eval``: train agents, evaluate them on held-out episodes,
-and report scores with intervals.
-"""
+"""Build ``rlsuite-eval``, which trains agents, plays held-out episodes and reports scores."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""``rlsuite-leaderboard``: pack runs into archives,
-verify them by replay, and build result pages.
-"""
+"""Build ``rlsuite-leaderboard``, which packs runs, verifies archives and builds result pages."""
 
 import os
 import sys
@@ -69,8 +67,7 @@ def pack(
         bool, typer.Option("--check/--no-check", help="Verify the archive; delete it if it fails.")
     ] = True,
 ) -> None:
-    """Pack a run into an archive: every action of every evaluation episode,
-    and the claimed results.
+    """Pack a run into an archive: the actions of all evaluation episodes, and the claimed results.
 
     **Examples**
 

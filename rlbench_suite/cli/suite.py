@@ -1,11 +1,9 @@
 """``rlsuite``: list and show tasks, play them, and measure their speed."""
 
 import json
-import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,21 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
 
-from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax
+from rlbench_suite.cli import App, card_tables, check_at_least, check_positive, prepare_jax
 from rlbench_suite.cli.task_commands import dev, puzzles, record, serve, video
 from rlbench_suite.core import registry
-from rlbench_suite.core.component import action_in_words, component_tables
-from rlbench_suite.core.task_card import load
 from rlbench_suite.evaluation.report.whole_table import Table
 from rlbench_suite.foundation.unknown_names import unknown
 
 if TYPE_CHECKING:
-    from rlbench_suite.core.component import KeyFigure, Row, Signal
     from rlbench_suite.core.episode import Episode
     from rlbench_suite.core.task import Task
-    from rlbench_suite.core.task_card import TaskCard
 
 app = App(
     help=(
@@ -91,7 +84,7 @@ def list_tasks(
         if has_words and family in (None, card.family) and set(tag or ()) <= set(card.tags):
             selected.append(card)
     if as_json:
-        print(json.dumps([_facts(card) for card in selected], indent=2))
+        print(json.dumps([card_tables.card_as_json(card) for card in selected], indent=2))
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in ("family", "task", "summary"):
@@ -109,41 +102,9 @@ def list_tasks(
     )
 
 
-def _facts(card: "TaskCard") -> dict[str, Any]:
-    """Return a card as plain data, with its measured scores
-    by difficulty (``default`` if there is only one).
-    """
-    plain = (
-        "id family summary source horizon tags agents objectives weights difficulties contexts "
-        "variant host optimum"
-    )
-    tiers = {tier or "default": card.scores(tier) for tier in card.difficulties or (None,)}
-    return {
-        **{name: getattr(card, name) for name in plain.split()},
-        "partially_observed": card.partially_observed,
-        "constraint": asdict(card.constraint) if card.constraint else None,
-        "zero": {tier: zero._asdict() for tier, zero in card.zeros().items()},
-        "chance": card.chance,
-        "hard_for_reference": card.hard_for_reference,
-        "open_loop": card.open_loop,
-        "generalization": card.generalization,
-        "settings": {
-            name: {"value": card.settings[name], "allowed": allowed}
-            for name, allowed in registry.allowed_settings(card).items()
-        },
-        "installed": card.installed,
-        "scores": {
-            tier: {who: asdict(s) for who, s in players.items()}
-            for tier, players in tiers.items()
-            if players
-        },
-    }
-
-
 @app.command()
 def show(task_id: TaskId, as_json: AsJson = False) -> None:
-    """Show a task: its card, key figures,
-    observation and action components, measures and reference scores.
+    """Show a task: its card, key figures, signals, measures and reference scores.
 
     Key figures are ranges and accuracies in physical units, such as the range of a drive's set
     points.
@@ -154,174 +115,13 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
 
     * `rlsuite show "PMSMSpeed-v0?context=my_motor.yaml" --json`
     """
-    card = registry.card(task_id)
-    task = card.build()
-    tables = component_tables(task)
-    optimum = getattr(task, "optimum", card.optimum)
+    task = registry.card(task_id).build()
     if as_json:
-        spaces = {
-            name: str(getattr(task, f"{name}_space"))
-            for name in ("observation", "action", "reward")
-        }
-        components: dict[str, Any] = {
-            f"{name}_components": [_as_json(row) for row in rows] for name, rows in tables.items()
-        }
-        components["key_figures"] = [_as_json(figure) for figure in task.key_figures()]
-        components["signals"] = {
-            name: [_as_json(signal) for signal in signals] for name, signals in task.signals.items()
-        }
-        noop = task.noop_action()
-        built = {
-            "spaces": spaces,
-            "measures": task.measures,
-            "period": task.period,
-            "success": task.success_meaning,
-            "noop_action": {"action": noop.tolist(), "meaning": action_in_words(task, noop)},
-        }
-        ceilings = {"optimum": optimum, "memoryless_ceiling": task.memoryless_ceiling}
-        print(json.dumps(_facts(card) | built | ceilings | components, indent=2))
+        print(json.dumps(card_tables.task_as_json(task), indent=2))
         return
-    facts = {
-        "source": card.source,
-        "family": card.family,
-        "horizon": f"{card.horizon} steps{f' of {task.period:.6g} s' if task.period else ''}",
-        "difficulties": ", ".join(
-            f"{tier} ({number:g})" for tier, number in card.difficulties.items()
-        )
-        or "one",
-        "as a question": f"difficulty is {load(card.puzzle).known_tiers()}" if card.puzzle else "",
-        "contexts": "sampled; train and test differ" if card.contexts else "one",
-        "agents": str(card.agents),
-        "objectives": ", ".join(
-            f"{o} (x {w:g})" for o, w in zip(card.objectives, card.weights, strict=True)
-        ),
-        "optimum": "" if optimum is None else f"{optimum:g}",
-        "ceiling without memory": ""
-        if task.memoryless_ceiling is None
-        else f"{task.memoryless_ceiling:g}",
-        "constraint": str(card.constraint or ""),
-        "success": task.success_meaning,
-        "no-op action": action_in_words(task, task.noop_action()),
-        "score 0": card.zero_in_words(),
-        "success by chance": card.chance_in_words(),
-        "failures of the reference": card.failures_in_words(),
-        "blind play": card.open_loop,
-        "generalization": card.generalization,
-        "observation": _space(task.observation_space),
-        "action": _space(task.action_space),
-        "reward": _space(task.reward_space),
-        "tags": ", ".join(card.tags),
-    }
-    table = Table(
-        title=f"{card.id}: {card.summary}", title_justify="left", show_header=False, box=None
-    )
-    for name, value in facts.items():
-        if value:
-            table.add_row(f"[bold]{name}", value)
-    for name, meaning in task.measures.items():
-        table.add_row(f"[bold]info\\['{name}']", meaning)
     console = Console()
-    console.print(table)
-    if card.settings:
-        console.print(_settings(card))
-    if figures := task.key_figures():
-        console.print(_key_figures(figures))
-    for title, rows in tables.items():
-        console.print(
-            _components(f"{title.capitalize()}{', of each agent' * (card.agents > 1)}", rows)
-        )
-    scores = Table(title="Measured returns on the test split", title_justify="left")
-    for column in ("difficulty", "player", "mean", "95 % interval", "episodes", "success", "cost"):
-        scores.add_column(column, justify="left" if column in ("difficulty", "player") else "right")
-    for tier in card.difficulties or (None,):
-        for player, s in card.scores(tier).items():
-            measured = ("-" if value is None else f"{value:.3g}" for value in (s.success, s.cost))
-            interval = f"[{s.low:.4g}, {s.high:.4g}]"
-            scores.add_row(
-                tier or "-", player, f"{s.mean:.4g}", interval, str(s.episodes), *measured
-            )
-    none = (
-        f"No measured returns yet; run: {card.measuring_command}"
-        if card.reference
-        else "No reference player."
-    )
-    console.print(scores if scores.rows else none)
-    if card.puzzle:
-        console.print(_one_shot_scores(card))
-
-
-def _as_json(row: "Row | Signal | KeyFigure") -> dict[str, Any]:
-    """Return a row, signal or key figure as plain data,
-    with None for the infinities that JSON lacks.
-    """
-    return {
-        name: None if value in (math.inf, -math.inf) else value
-        for name, value in row._asdict().items()
-    }
-
-
-def _settings(card: "TaskCard") -> Table:
-    """Return a table of the settings of a card and of the values that each may take."""
-    table = Table(title="Settings, keywords of gymnasium.make", title_justify="left")
-    for column in ("setting", "here", "allowed"):
-        table.add_column(column)
-    for name, allowed in registry.allowed_settings(card).items():
-        table.add_row(name, str(card.settings[name]), ", ".join(map(str, allowed)))
-    return table
-
-
-def _key_figures(figures: "tuple[KeyFigure, ...]") -> Table:
-    """Return a table of key figures."""
-    table = Table(title="Key figures", title_justify="left")
-    for column in ("name", "meaning", "value", "unit"):
-        table.add_column(column, justify="right" if column == "value" else "left")
-    for figure in figures:
-        table.add_row(
-            *(escape(text) for text in (figure.name, figure.meaning, figure.value, figure.unit))
-        )
-    return table
-
-
-def _components(title: str, rows: "list[Row]") -> Table:
-    """Return a table of the components of a space."""
-    table = Table(title=title, title_justify="left")
-    for column in ("entries", "name", "meaning", "unit", "low", "high"):
-        table.add_column(column, justify="right" if column in ("low", "high") else "left")
-    for row in rows:
-        bounds = ("" if bound is None else f"{bound:g}" for bound in (row.low, row.high))
-        table.add_row(
-            *(escape(text) for text in (row.entries, row.name, row.meaning, row.unit, *bounds))
-        )
-    return table
-
-
-def _one_shot_scores(card: "TaskCard") -> Table:
-    """Score trivial answers and the exact solver's."""
-    from rlbench_suite.evaluation.analysis.one_shot import NO_SKILL, skill
-
-    table = Table(
-        title="Measured scores of one-shot answers on the test split", title_justify="left"
-    )
-    for column in ("difficulty", "player", "score", "95 % interval", "skill"):
-        table.add_column(column, justify="left" if column in ("difficulty", "player") else "right")
-    for tier in card.difficulties:
-        measured = card.one_shot_scores(tier)
-        for player, s in measured.items():
-            worth = "" if player in NO_SKILL else f"{skill(s.mean, measured['guess'].mean):.3f}"
-            table.add_row(tier, player, f"{s.mean:.4g}", f"[{s.low:.4g}, {s.high:.4g}]", worth)
-    return table
-
-
-def _space(space: Any) -> str:
-    """Describe a space in one line, whatever its size."""
-    if hasattr(space, "spaces"):
-        return "; ".join(f"{name}: {_space(subspace)}" for name, subspace in space.spaces.items())
-    if hasattr(space, "low"):
-        return (
-            f"Box of shape {space.shape}, {space.dtype}, from {space.low.min():g} to "
-            f"{space.high.max():g}"
-        )
-    return str(space)
+    for table in card_tables.task_tables(task):
+        console.print(table)
 
 
 @app.command()
@@ -442,8 +242,9 @@ def play(
 
 
 def _numbers(reward: Any) -> str:
-    """Return a reward or a return with six digits,
-    without the noise of float32; several numbers in brackets.
+    """Return a reward or a return with six digits, without the noise of float32.
+
+    Several numbers stand in brackets.
     """
     if getattr(reward, "shape", ()) == ():
         return f"{float(reward):g}"
@@ -542,7 +343,7 @@ def bench(
     prepare_jax()
     import jax
 
-    from rlbench_suite.cli.task_commands.speed import batched, fused, single
+    from rlbench_suite.cli.task_commands.speed import measure_batch, measure_fused, single
 
     width = max(len(card.name) for card in cards)
     print(f"Steps per second on {jax.devices()[0].device_kind}, {envs} envs")
@@ -555,10 +356,10 @@ def bench(
         print(f"{card.name:<{width}}", end="", flush=True)
         measures = [
             partial(single, card, seconds),
-            partial(batched, card, 8 if card.host else envs, seconds),
+            partial(measure_batch, card, 8 if card.host else envs, seconds),
         ]
         if not card.host:
-            measures.append(partial(fused, card, envs, seconds))
+            measures.append(partial(measure_fused, card, envs, seconds))
         for measure in measures:
             print(f"{measure():>16,.0f}", end="", flush=True)
         print()

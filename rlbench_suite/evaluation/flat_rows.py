@@ -96,8 +96,9 @@ class FlatRows:
 
 
 def entry_scales(task: Task[Any, Any], side: str, count: int) -> np.ndarray:
-    """Return the quantity that the value 1 of each entry stands for,
-    ``(count,)``: ones where the task names none.
+    """Return the quantity that the value 1 of each entry stands for, ``(count,)``.
+
+    It is one where the task names none.
 
     Args:
         task: the task.
@@ -110,8 +111,9 @@ def entry_scales(task: Task[Any, Any], side: str, count: int) -> np.ndarray:
 
 
 def observed_signals(task: Task[Any, Any]) -> tuple[Signal, ...]:
-    """Return the signals of an observation in the order of its row:
-    those of a ``Dict`` by the names of its spaces.
+    """Return the signals of an observation in the order of its row.
+
+    Those of a ``Dict`` follow the names of its spaces.
     """
     signals: tuple[Signal, ...] = task.signals.get("observation", ())
     if isinstance(task.observation_space, spaces.Dict):

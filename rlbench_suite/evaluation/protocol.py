@@ -1,5 +1,4 @@
-"""Evaluation protocol: the seeds for training and evaluation,
-the number of episodes, and how a cell runs.
+"""Define the evaluation protocol: seeds, numbers of episodes, and how a cell runs.
 
 A cell is (agent, task, seed). The agent trains on the task's train split with the cell's seed. If
 the card names another task to train on (another simulator of the same problem), it trains there. It
@@ -73,16 +72,14 @@ class Outcome(NamedTuple):
     """Episodes of the same seeds on the train split, if they were asked for."""
 
 
-def resolve_cell(
-    agent: Agent, task: Task[Any, Any], seed: int, budget: str, *, on_train: bool = False
-) -> CellSpec:
+def resolve_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str) -> CellSpec:
     """Return a cell with the hyperparameters that the agent has for the task now.
 
     Raises:
         ValueError: the budget or a hyperparameter does not exist, or a value is out of range.
     """
     hyperparameters = agent.hyperparameters(training_task(task), budget)
-    return CellSpec(agent.name, task.card.id, seed, budget, hyperparameters, on_train)
+    return CellSpec(agent.name, task.card.id, seed, budget, hyperparameters)
 
 
 def evaluation_seeds(card: TaskCard, seed: int, budget: str) -> range:
@@ -134,8 +131,9 @@ def _first_seed(task_id: str) -> int:
 
 
 def training_task(task: Task[Any, Any]) -> Task[Any, Any]:
-    """Return the task to train on for an evaluation on ``task``:
-    itself, or what its card names, in the same context.
+    """Return the task to train on for an evaluation on ``task``.
+
+    It is the task itself, or the one that its card names, in the same context.
 
     Raises:
         ValueError: there is no such task, or its observation or action space differs.
@@ -254,13 +252,15 @@ def finite_results(record: Record, task: Task[Any, Any], floor: float) -> Finite
 def _choose_on_host(
     task: Task[Any, Any], policy: HostPolicy, seeds: range, split: str
 ) -> np.ndarray:
-    """Return the actions ``(n, horizon, *action shape)``
-    of the first episode of each seed; zeros after its end.
+    """Return the actions of the first episode of each seed, ``(n, horizon, *action shape)``.
+
+    They are zero after the episode's end.
     """
     env = TaskVectorEnv(
         task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name
     )
-    space, horizon = env.single_action_space, task.card.horizon
+    space = env.single_action_space
+    horizon = task.card.horizon
     actions = np.zeros((len(seeds), horizon, *(space.shape or ())), space.dtype)
     observations, infos = env.reset(seed=list(seeds))
     over = np.zeros(len(seeds), bool)

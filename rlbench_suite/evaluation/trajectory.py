@@ -1,6 +1,4 @@
-"""Episodes step by step: what a policy saw and did,
-as entries of the spaces and as physical quantities.
-"""
+"""Record episodes step by step: observations and actions as entries and as physical quantities."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows, observed_signals
 from rlbench_suite.evaluation.protocol import evaluate
 
-WIDEST = 256
+MAX_SIGNAL_ENTRIES = 256
 """Most entries of a signal that becomes columns. Pictures have more."""
 
 
@@ -60,7 +58,9 @@ def play(
         task.card.id, len(seeds), split=split, difficulty=task.difficulty, dtype=task.dtype.name
     )
     observations, infos = env.reset(seed=[int(seed) for seed in seeds])
-    agents, longest, idle = rows.agents, int(record.length.max()), task.noop_action()
+    agents = rows.agents
+    longest = int(record.length.max())
+    idle = task.noop_action()
     shape = (longest, len(seeds))
     rows_seen = np.zeros((*shape, agents, rows.features), np.float32)
     rewards, costs, masks = np.zeros((*shape, *task.reward_space.shape)), None, None
@@ -104,7 +104,7 @@ def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[s
 
     Time is that before the step. Observations are what the agent saw then; actions, rewards, costs
     and measures (``measure.NAME [unit]``) are those of the step. Signals with more than
-    :data:`WIDEST` entries are left out.
+    :data:`MAX_SIGNAL_ENTRIES` entries are left out.
     """
     steps = len(episode.actions)
     table: dict[str, np.ndarray] = {"step": np.arange(steps)}
@@ -113,7 +113,7 @@ def columns(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> dict[s
     start = 0
     for signal in observed_signals(task):
         names = signal.columns()
-        if len(names) <= WIDEST:
+        if len(names) <= MAX_SIGNAL_ENTRIES:
             values = (
                 episode.observations[:, agent, start : start + len(names)].astype(np.float64)
                 * signal.scale

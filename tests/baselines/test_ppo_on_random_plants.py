@@ -11,7 +11,7 @@ from typing import Any
 
 import ppo_on_random_plants
 import pytest
-from ppo_on_random_plants import judged, plants
+from ppo_on_random_plants import judge_ppo, plants
 
 from rlbench_suite.core.registry import agent
 
@@ -35,11 +35,11 @@ def test_the_score_is_one_for_the_reference_player_and_zero_for_random_or_idle_p
     monkeypatch.setattr(ppo_on_random_plants, "EPISODES", 16)
     first, second = plants("PermExDc", "Speed", 2, tmp_path)
     assert first.card.id != second.card.id
-    assert judged(first, "smoke") == (pytest.approx(1, abs=0.05), True)
+    assert judge_ppo(first, "smoke") == (pytest.approx(1, abs=0.05), True)
     scores = []
     for name in ("random", "noop"):
         monkeypatch.setattr(Feigned, "name", name)
-        scores.append(judged(first, "smoke")[0])
+        scores.append(judge_ppo(first, "smoke")[0])
     assert max(scores) == pytest.approx(0, abs=0.1)
     assert "cost" in capsys.readouterr().out
 

@@ -272,8 +272,9 @@ def test_http_says_what_is_served_and_where_episodes_are(puzzles: str) -> None:
 
 
 def test_a_hundred_episodes_at_once_are_not_mixed_up(puzzles: str) -> None:
-    """Each client plays its seed; even ones answer rightly
-    and odd ones with their neighbour's answer.
+    """Each client plays its seed.
+
+    Even ones answer rightly and odd ones with their neighbour's answer.
     """
     alone = {}
     for seed in range(100):
@@ -441,8 +442,9 @@ def test_long_replies_take_no_memory() -> None:
 
 
 def test_the_command_serves_six_clients_on_one_database() -> None:
-    """Play in a process of its own, because threads
-    that wait for each other inside SQLite cannot be ended.
+    """Play in a process of its own.
+
+    Threads that wait for each other inside SQLite cannot be ended.
     """
     queries = (
         "SELECT COUNT(*) FROM {0}, {0} b WHERE b.id > 0",

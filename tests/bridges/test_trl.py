@@ -1,5 +1,6 @@
-"""TRL: environments with tools, reward functions and datasets;
-its trainer runs both forms where it is installed.
+"""Test TRL's environments with tools, reward functions and datasets.
+
+Its trainer runs both forms where it is installed.
 """
 
 import copy
@@ -32,14 +33,15 @@ needs_trl = pytest.mark.skipif(
 
 
 def tools_of(environment: Any) -> set[str]:
-    """Names of the methods that the trainer offers as tools, found as it finds them."""
+    """Return the names of the methods that the trainer offers as tools, as it finds them."""
     methods = inspect.getmembers(type(environment), predicate=inspect.isfunction)
     return {name for name, _ in methods if not name.startswith("_")} - {"reset", "get_reward"}
 
 
-def padded(row: dict[str, Any]) -> dict[str, Any]:
-    """The row as a Hugging Face dataset returns it
-    that was mixed with others: their columns are None.
+def pad_columns(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row as a Hugging Face dataset of several kinds returns it.
+
+    The columns of other kinds are None.
     """
     return {
         **row,
@@ -60,7 +62,7 @@ def test_rows_of_several_puzzles_and_tiers_reach_one_environment() -> None:
         *PuzzleDataset("SAT-v0", size=2),
     ]
     for row in rows:
-        question = env.reset(**padded(row))
+        question = env.reset(**pad_columns(row))
         puzzle, instance = instance_of(row)
         assert question.startswith(puzzle.question(instance))
         assert "<answer>" not in question
@@ -184,9 +186,7 @@ def test_rows_of_other_tasks_are_refused() -> None:
 
 
 def batch() -> dict[str, Any]:
-    """Columns of two puzzles and of a row that belongs to no puzzle,
-    as the trainer passes them on.
-    """
+    """Return columns of two puzzles and of a row of no puzzle, as the trainer passes them on."""
     rows = [*CompositeDataset({"Sudoku4-v0": 1, "SAT-v0": 1}, size=6)]
     columns = {
         "answer": [row["answer"] for row in rows],
@@ -320,8 +320,9 @@ def test_a_template_without_tools_is_refused(example: dict[str, Any]) -> None:
 
 @needs_trl
 def test_the_tiny_model_trains(capsys: pytest.CaptureFixture[str]) -> None:
-    """Two steps of each phase run; whether it learns takes minutes,
-    and the docs page has the figures.
+    """Two steps of each phase run.
+
+    Whether it learns takes minutes, and the docs page has the figures.
     """
     tiny = runpy.run_path(str(EXAMPLES / "train_tiny_model.py"))
     tiny["main"].__globals__.update(ROWS=300, TEST_ROWS=20)

@@ -1,5 +1,6 @@
-"""Tasksets of verifiers,
-evaluated by the library's own command against a local chat server with known replies.
+"""Evaluate tasksets of verifiers by the library's own command.
+
+A local chat server gives known replies.
 """
 
 import json
@@ -58,7 +59,7 @@ def chat_server(reply: Replier) -> Iterator[str]:
         server.server_close()
 
 
-def evaluated(folder: Path, module: str, reply: Replier, *arguments: str) -> list[dict]:
+def evaluate_taskset(folder: Path, module: str, reply: Replier, *arguments: str) -> list[dict]:
     """Evaluate the taskset of an example; return the traces."""
     with chat_server(reply) as url:
         command = [
@@ -110,7 +111,7 @@ def test_rows_of_puzzles_are_asked_and_scored(tmp_path: Path) -> None:
         "--env.taskset.split",
         "test",
     )
-    traces = evaluated(tmp_path, "verifiers_puzzles", reply, *arguments)
+    traces = evaluate_taskset(tmp_path, "verifiers_puzzles", reply, *arguments)
     scores = {trace["task"]["key"]: trace["rewards"]["answer_score"]["score"] for trace in traces}
     assert scores == {row["metadata"]["row"]: float(row["question"] != wrong) for row in dataset}
     assert not any(trace["errors"] for trace in traces)
@@ -124,7 +125,7 @@ def test_episodes_are_played_turn_by_turn(tmp_path: Path) -> None:
         turn = sum(message["role"] == "assistant" for message in messages)
         return f"Perhaps <action>{words[turn]}</action>"
 
-    traces = evaluated(
+    traces = evaluate_taskset(
         tmp_path,
         "verifiers_episodes",
         reply,

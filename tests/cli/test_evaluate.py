@@ -250,18 +250,7 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
 def test_resuming_what_does_not_compare_is_refused_and_nothing_is_lost(
     call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    run = (
-        "--agent",
-        "toy",
-        "--suite",
-        "ToyWalk-v0",
-        "--seeds",
-        "1",
-        "--workers",
-        "0",
-        "--out",
-        str(tmp_path / "run"),
-    )
+    run = arguments_of_run(tmp_path / "run")
     assert call(*run)[0] == 0
     shutil.copytree(tmp_path / "run", tmp_path / "before")
     with monkeypatch.context() as patch:
@@ -281,6 +270,12 @@ def test_resuming_what_does_not_compare_is_refused_and_nothing_is_lost(
     assert call(*run, "--resume")[0] == 0
 
 
+def arguments_of_run(out: Path) -> list[str]:
+    """Return the arguments of a run of one cell."""
+    arguments = "--agent toy --suite ToyWalk-v0 --seeds 1 --workers 0 --out"
+    return [*arguments.split(), str(out)]
+
+
 def assert_refused(result: tuple[int, str, str], *words: str) -> None:
     code, _, err = result
     assert code == 2
@@ -296,18 +291,7 @@ MERGED = ("manifest.json", "curves.parquet", "toy-ToyWalk-v0.parquet", "report.h
 def test_a_full_disk_is_no_wrong_argument_and_leaves_nothing_half_written(
     call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ):
-    run = (
-        "--agent",
-        "toy",
-        "--suite",
-        "ToyWalk-v0",
-        "--seeds",
-        "1",
-        "--workers",
-        "0",
-        "--out",
-        str(tmp_path / "run"),
-    )
+    run = arguments_of_run(tmp_path / "run")
 
     def filling(write: Callable[..., Any], position: int) -> Callable[..., Any]:
         def half(*arguments: Any, **options: Any) -> Any:

@@ -1,6 +1,4 @@
-"""``rlsuite-leaderboard`` as people meet it: pack,
-verify, submit, build, and what it says when that cannot be.
-"""
+"""Run ``rlsuite-leaderboard`` as people do: pack, verify, submit, build, and what is refused."""
 
 import errno
 import re

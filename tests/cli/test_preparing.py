@@ -1,6 +1,4 @@
-"""All programs have this in common: JAX's cache of compiled programs,
-and numbers that are refused.
-"""
+"""Test what all programs share: JAX's cache of compiled programs, and numbers that are refused."""
 
 import os
 import subprocess
@@ -50,8 +48,9 @@ def test_a_cache_of_the_users_own_is_left_alone(bare: Path, monkeypatch: pytest.
 
 
 def test_trained_policies_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.MonkeyPatch):
-    """Sums that several threads share have other last bits;
-    agents of third parties need eight threads at least.
+    """Sums that several threads share have other last bits.
+
+    Agents of third parties need eight threads at least.
     """
     for cores in (1, 2, 16):
         monkeypatch.setattr(execution, "count_cores", lambda cores=cores: cores)
@@ -237,8 +236,9 @@ def types_in(kind: Any) -> Iterator[Any]:
 
 
 def test_every_option_that_is_a_number_is_among_them():
-    """A new one is to be checked too. ``play --seed``
-    and ``pack --entry-version`` are, where they are used.
+    """A new number must be checked too.
+
+    ``play --seed`` and ``pack --entry-version`` are checked where they are used.
 
     Options of language models are checked in ``tests/language``.
     """

@@ -47,8 +47,8 @@ def test_list_names_every_task_and_imports_nothing_heavy():
     assert all(card.name in out for card in registry.cards().values())
 
 
-def listed(call: Callable[..., tuple], *filters: str) -> list[str]:
-    """The ids that ``rlsuite list --json`` gives."""
+def list_ids(call: Callable[..., tuple], *filters: str) -> list[str]:
+    """Return the ids that ``rlsuite list --json`` gives."""
     code, out, _ = call("list", *filters, "--json")
     assert code == 0
     return [task["id"] for task in json.loads(out)]
@@ -56,15 +56,15 @@ def listed(call: Callable[..., tuple], *filters: str) -> list[str]:
 
 def test_filters_of_a_list_hold_together(call: Callable[..., tuple]):
     cards = registry.cards()
-    assert listed(call) == list(cards)
-    assert listed(call, "--family", "text") == [
+    assert list_ids(call) == list(cards)
+    assert list_ids(call, "--family", "text") == [
         card.id for card in cards.values() if card.family == "text"
     ]
     masked_moves = [card.id for card in cards.values() if {"masked", "moves"} <= set(card.tags)]
-    assert listed(call, "--tag", "masked", "--tag", "moves") == masked_moves
+    assert list_ids(call, "--tag", "masked", "--tag", "moves") == masked_moves
     assert masked_moves
-    assert listed(call, "pmsm", "SPEED", "sensorless") == ["rlsuite/PMSMSpeedSensorless-v0"]
-    assert listed(call, "speed", "--family", "text") == []
+    assert list_ids(call, "pmsm", "SPEED", "sensorless") == ["rlsuite/PMSMSpeedSensorless-v0"]
+    assert list_ids(call, "speed", "--family", "text") == []
     code, out, _ = call("list", "--family", "text")
     assert (code, "Wordle-v0" in out, "SAT-v0" in out) == (0, True, False)
 
@@ -166,8 +166,9 @@ def test_an_id_without_version_is_noted_in_one_plain_line(call: Callable[..., tu
 def test_show_tells_the_range_and_the_accuracy_of_setpoints(
     call: Callable[..., tuple], tmp_path: Path
 ):
-    """Figures of the goal's table, and of a motor
-    of twice the torque constant and a quarter of the current.
+    """Figures of the goal's table, and of a motor with another torque constant.
+
+    It has twice the constant and a quarter of the current.
     """
     sheet = tmp_path / "own.yaml"
     sheet.write_text("magnet_flux: 0.33\nnominal_current: 24.25\ncurrent_limit: 52.5\n")

@@ -1,5 +1,6 @@
-"""``rlsuite-eval --suite my_suite.yaml``: the file's tasks,
-budget and seeds, and no mixing with a changed file.
+"""Test ``rlsuite-eval --suite my_suite.yaml``.
+
+The file gives tasks, budget and seeds; a changed file is not mixed with it.
 """
 
 from __future__ import annotations

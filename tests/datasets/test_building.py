@@ -54,7 +54,8 @@ def test_minaris_normalised_score_is_the_suites(copy: Path, entry: Entry) -> Non
 
 
 def test_recorded_steps_are_those_of_a_plain_gymnasium_loop(copy: Path, entry: Entry) -> None:
-    """Observations, rewards, flags and infos, by hand and to the bit;
+    """Observations, rewards, flags and infos are compared by hand and bit for bit.
+
     ``verify`` does the same for all episodes.
     """
     dataset = minari.load_dataset(entry.id)
@@ -115,11 +116,15 @@ def test_verify_finds_it_right(call: Callable[..., tuple], copy: Path, entry: En
 
 
 def test_a_second_build_gives_the_same_content(copy: Path, entry: Entry) -> None:
-    before = storage.content_sha256(storage.opened(copy))
+    before = storage.content_sha256(storage.open_storage(copy))
     with pytest.raises(FileExistsError, match="is there already"):
         access.build(entry)
     access.build(entry, force=True)
-    assert storage.content_sha256(storage.opened(copy)) == before == storage.made_by(copy)["sha256"]
+    assert (
+        storage.content_sha256(storage.open_storage(copy))
+        == before
+        == storage.made_by(copy)["sha256"]
+    )
 
 
 @pytest.mark.parametrize("folder", sorted({entry.folder for entry in access.catalogue().values()}))
@@ -131,8 +136,9 @@ def test_the_catalogue_knows_what_a_build_makes(
     entry: Entry,
     recwarn: pytest.WarningsRecorder,
 ) -> None:
-    """One dataset of every task is built and compared:
-    a change of the task must not leave its hashes behind.
+    """One dataset of every task is built and compared.
+
+    A change of the task must not leave its hashes behind.
     """
     smallest = access.find(f"{folder}/random")
     if smallest == entry:
@@ -140,7 +146,7 @@ def test_the_catalogue_knows_what_a_build_makes(
     else:
         access.build(smallest)
     assert [str(warning.message) for warning in recwarn if warning.category is UserWarning] == []
-    comparison = access.compared(smallest)
+    comparison = access.compare_with_catalogue(smallest)
     assert (comparison.differs, comparison.words.split(" (")[0]) == (
         False,
         "Its content is that of the catalogue",
@@ -148,8 +154,9 @@ def test_the_catalogue_knows_what_a_build_makes(
 
 
 def test_content_does_not_depend_on_what_a_calibration_measures(copy: Path, entry: Entry) -> None:
-    """Scores in ``info`` use measured anchors,
-    and whether a constraint is violated depends on the card's limit.
+    """Scores in ``info`` use measured anchors.
+
+    The card's limit decides whether a constraint is violated.
     """
     infos = minari.load_dataset(entry.id)[0].infos
     assert {"success", "distance", "speed"} <= infos.keys()
@@ -258,12 +265,12 @@ def test_damage_is_found(
 
 def test_replay_alone_finds_a_wrong_step(copy: Path, entry: Entry) -> None:
     """Were hash and catalogue forged, the environment would still tell."""
-    from rlbench_suite.datasets.verification import replayed
+    from rlbench_suite.datasets.verification import replay_episodes
 
     damage_value(copy)
     with pytest.raises(ValueError, match=r"episode 7 .* does not replay: a value differs by 0.001"):
-        replayed(entry, copy, 0.0, lambda *_: None)
-    assert replayed(entry, copy, 0.01, lambda *_: None)[1] == pytest.approx(1e-3, rel=1e-3)
+        replay_episodes(entry, copy, 0.0, lambda *_: None)
+    assert replay_episodes(entry, copy, 0.01, lambda *_: None)[1] == pytest.approx(1e-3, rel=1e-3)
 
 
 def test_content_not_of_the_catalogue_is_compared_with_the_recipe(
@@ -281,7 +288,7 @@ def test_content_not_of_the_catalogue_is_compared_with_the_recipe(
 def test_nothing_is_left_of_a_build_that_fails(
     root: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any) -> Any:
+    def break_off(*_: Any) -> Any:
         yield from make(entry)
         raise KeyboardInterrupt
 
@@ -289,7 +296,7 @@ def test_nothing_is_left_of_a_build_that_fails(
     make = lambda entry: (  # noqa: E731
         episode for episode, _ in zip(original_episodes(entry), range(3), strict=False)
     )
-    monkeypatch.setattr("rlbench_suite.datasets.building.episodes", broken)
+    monkeypatch.setattr("rlbench_suite.datasets.building.episodes", break_off)
     with pytest.raises(KeyboardInterrupt):
         access.build(entry)
     assert visible(root) == []
@@ -321,7 +328,7 @@ def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
             elif place == "before the move":
                 patch.setattr(storage, "install", die)
             else:
-                patch.setattr("rlbench_suite.datasets.building.compared", die)
+                patch.setattr("rlbench_suite.datasets.building.compare_with_catalogue", die)
             access.build(entry)
 
     run_until_killed(build)
@@ -330,7 +337,7 @@ def test_a_build_that_is_killed_leaves_no_dataset_or_a_whole_one(
         assert minari.list_local_datasets() == {}
         access.build(entry)
     data = root / entry.id / "data"
-    assert storage.content_sha256(storage.opened(data)) == storage.made_by(data)["sha256"]
+    assert storage.content_sha256(storage.open_storage(data)) == storage.made_by(data)["sha256"]
     assert not list(root.glob(".rlsuite-*")), "what the killed program left was cleared away"
 
 

@@ -62,7 +62,8 @@ def large_chunk(file: h5py.File, target: Path) -> None:
 
 
 def bomb(file: h5py.File, target: Path, inflated: int = 2**25) -> None:
-    """A chunk of 32 bytes whose stream inflates to 32 MiB:
+    """Write a chunk of 32 bytes with a stream that inflates to 32 MiB.
+
     HDF5 would inflate all of it and drop the rest.
     """
     array = file.create_dataset(
@@ -140,8 +141,9 @@ def test_what_is_no_plain_array_is_refused(
 
 
 def test_plain_arrays_are_read_whatever_their_filters(tmp_path: Path) -> None:
-    """Chunks that are not deflated, or that a checksum
-    or a filter of bytes goes before, are no bombs.
+    """Chunks that are not deflated are no bombs.
+
+    Nor are those that a checksum or a filter of bytes goes before.
     """
     path = tmp_path / "main_data.hdf5"
     values = np.random.default_rng(0).normal(size=1000)

@@ -1,6 +1,4 @@
-"""Downloads from real servers on this machine:
-whole and checked, or one sentence and nothing left.
-"""
+"""Download from real servers on this machine: whole and checked, or one sentence and no files."""
 
 from __future__ import annotations
 
@@ -35,8 +33,9 @@ ARCHIVE = "rlsuite/hover/random-v0.zip"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Files of a folder; can break off half-way
-    and serve Hugging Face's addresses, redirects included.
+    """Server of the files of a folder.
+
+    It can break off half-way and serve Hugging Face's addresses, redirects included.
     """
 
     def __init__(self, *arguments: Any, break_off: bool, **more: Any) -> None:
@@ -114,7 +113,7 @@ def reindex(folder: Path, **changes: Any) -> None:
     (folder / "index.json").write_text(json.dumps(index))
 
 
-def installed(root: Path, entry: Entry) -> bool:
+def is_installed(root: Path, entry: Entry) -> bool:
     is_there = (root / entry.id / "data" / "main_data.hdf5").exists()
     assert not list(root.glob(".rlsuite-*"))
     return is_there and minari.load_dataset(entry.id).total_episodes == entry.episodes
@@ -126,7 +125,7 @@ def test_a_folder_over_file(
     code, out, err = call("download", "hover/random", "--remote", published.as_uri())
     assert (code, err) == (0, "")
     assert f"{entry.id} is installed" in out
-    assert installed(root, entry)
+    assert is_installed(root, entry)
     code, out, _ = call("download", "hover/random", "--remote", published.as_uri())
     assert code == 0
     assert "is already installed" in out
@@ -142,7 +141,7 @@ def test_a_folder_over_http_named_by_the_environment(
     with serving(published) as address:
         monkeypatch.setenv("RLSUITE_DATA_REMOTE", address)
         assert call("download", "hover/random")[0] == 0
-    assert installed(root, entry)
+    assert is_installed(root, entry)
 
 
 def test_a_folder_over_https(
@@ -176,7 +175,7 @@ def test_a_folder_over_https(
         assert visible(root) == []
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         assert call("download", "hover/random", "--remote", address)[0] == 0
-    assert installed(root, entry)
+    assert is_installed(root, entry)
 
 
 def test_hugging_faces_layout(
@@ -198,15 +197,16 @@ def test_hugging_faces_layout(
         monkeypatch.setenv("HF_ENDPOINT", address)
         code, _, err = call("download", "hover/random", "--remote", "hf://lab")
         assert (code, err) == (0, "")
-    assert installed(root, entry)
+    assert is_installed(root, entry)
     assert remote.Location.of("hf://lab/name@v2").base.endswith("/datasets/lab/name/resolve/v2/")
 
 
 def test_what_is_published_lies_where_minaris_own_remote_looks(
     shelf: Path, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Minari maps ``rlsuite/hover/random-v0`` to repository ``ORG/rlsuite``,
-    path ``hover/random-v0/data``.
+    """Minari maps ``rlsuite/hover/random-v0`` to a repository and a path.
+
+    They are ``ORG/rlsuite`` and ``hover/random-v0/data``.
     """
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(shelf))
     access.publish([entry], tmp_path / "r", "hf")
@@ -217,8 +217,9 @@ def test_what_is_published_lies_where_minaris_own_remote_looks(
 
 
 class Hub:
-    """The part of ``huggingface_hub.HfApi`` that Minari uses,
-    over a folder with the files of one repository.
+    """The part of ``huggingface_hub.HfApi`` that Minari uses.
+
+    It stands over a folder with the files of one repository.
     """
 
     folder: Path
@@ -251,8 +252,9 @@ class EntryNotFoundError(Exception):
 def test_minaris_own_download_gets_what_is_published(
     shelf: Path, root: Path, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Minari is not changed; the library of the hub,
-    which the extra ``data`` does not bring, is played by a folder.
+    """Minari is not changed, and a folder plays the library of the hub.
+
+    The extra ``data`` does not bring that library.
     """
     hub, errors = ModuleType("huggingface_hub"), ModuleType("huggingface_hub.errors")
     hub.HfApi = Hub  # type: ignore[attr-defined]
@@ -266,19 +268,19 @@ def test_minaris_own_download_gets_what_is_published(
     access.publish([entry], tmp_path / "r", "hf")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(root))
     minari.download_dataset(entry.id)
-    assert installed(root, entry)
+    assert is_installed(root, entry)
     assert access.verify(entry).difference == 0
     assert sorted(namespace.list_local_namespaces()) == ["rlsuite", "rlsuite/hover"]
     about = namespace.get_namespace_metadata("rlsuite/hover")
     assert about == {"description": "Offline datasets of rlsuite/QuadcopterHover-v0"}
 
 
-def truncated(folder: Path) -> None:
+def truncate(folder: Path) -> None:
     path = folder / ARCHIVE
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def lengthened(folder: Path) -> None:
+def lengthen(folder: Path) -> None:
     with (folder / ARCHIVE).open("ab") as file:
         file.write(b"more")
 
@@ -329,10 +331,10 @@ def wrong_size(folder: Path) -> None:
     reindex(folder, size=-1)
 
 
-def rewritten(
+def rewrite_archive(
     change: Callable[[zipfile.ZipFile, dict[str, bytes]], None],
 ) -> Callable[[Path], None]:
-    """An archive made anew by ``change`` from what was in it, with an index that fits."""
+    """Make an archive anew by ``change`` from its members, with an index that fits."""
 
     def change_archive(folder: Path) -> None:
         path = folder / ARCHIVE
@@ -373,7 +375,7 @@ def twice(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
 
 
 def other_data(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
-    """A sound file with one reward changed: only the catalogue's hash can tell."""
+    """Change one reward of a sound file: only the catalogue's hash can tell."""
     import io
 
     import h5py
@@ -410,7 +412,7 @@ def huge_metadata(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
 
 
 def terabytes_of_nothing(new: zipfile.ZipFile, members: dict[str, bytes]) -> None:
-    """An array without a single chunk: a kilobyte on disk, four terabytes once read."""
+    """Declare an array without a single chunk: a kilobyte on disk, four terabytes once read."""
     import io
 
     import h5py
@@ -422,7 +424,7 @@ def terabytes_of_nothing(new: zipfile.ZipFile, members: dict[str, bytes]) -> Non
 
 
 def broken_deflate(folder: Path) -> None:
-    """The first member's compressed bytes, overwritten; index and directory still fit."""
+    """Overwrite the first member's compressed bytes; index and directory still fit."""
     content = bytearray((folder / ARCHIVE).read_bytes())
     begin = 30 + len("data/metadata.json")
     content[begin : begin + 40] = b"\xff" * 40
@@ -435,11 +437,11 @@ def broken_deflate(folder: Path) -> None:
     [
         (nested_index, "is not an index of format"),
         (broken_deflate, "is not one of a dataset (Error -3 while decompressing data"),
-        (rewritten(nested_metadata), "its metadata cannot be read"),
-        (rewritten(huge_metadata), "its metadata cannot be read: 2,097,152 bytes"),
-        (rewritten(terabytes_of_nothing), "its arrays declare 4,0"),
-        (truncated, "broke off after"),
-        (lengthened, "is longer than"),
+        (rewrite_archive(nested_metadata), "its metadata cannot be read"),
+        (rewrite_archive(huge_metadata), "its metadata cannot be read: 2,097,152 bytes"),
+        (rewrite_archive(terabytes_of_nothing), "its arrays declare 4,0"),
+        (truncate, "broke off after"),
+        (lengthen, "is longer than"),
         (one_bit, "is damaged or was tampered with"),
         (missing_file, "it is not there"),
         (missing_index, "it is not there"),
@@ -449,14 +451,14 @@ def broken_deflate(folder: Path) -> None:
         (other_layout, "is not an index of format"),
         (path_elsewhere, "describes rlsuite/hover/random-v0 wrongly"),
         (wrong_size, "describes rlsuite/hover/random-v0 wrongly"),
-        (rewritten(climbing), "is not one of a dataset"),
-        (rewritten(absolute), "is not one of a dataset"),
-        (rewritten(link), "is not a plain file"),
-        (rewritten(twice), "is not one of a dataset"),
-        (rewritten(lambda new, members: None), "it holds nothing"),
-        (rewritten(other_data), "is not the dataset of the catalogue"),
-        (rewritten(other_environment), "metadata are not those of the catalogue: env_spec"),
-        (rewritten(no_spaces), "metadata are not those of the catalogue: observation_space"),
+        (rewrite_archive(climbing), "is not one of a dataset"),
+        (rewrite_archive(absolute), "is not one of a dataset"),
+        (rewrite_archive(link), "is not a plain file"),
+        (rewrite_archive(twice), "is not one of a dataset"),
+        (rewrite_archive(lambda new, members: None), "it holds nothing"),
+        (rewrite_archive(other_data), "is not the dataset of the catalogue"),
+        (rewrite_archive(other_environment), "metadata are not those of the catalogue: env_spec"),
+        (rewrite_archive(no_spaces), "metadata are not those of the catalogue: observation_space"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left(
@@ -486,7 +488,7 @@ def test_a_server_that_dies_half_way(
     assert visible(root) == []
     with serving(published) as address:  # and it can be tried again at once
         assert call("download", "hover/random", "--remote", address)[0] == 0
-    assert installed(root, entry)
+    assert is_installed(root, entry)
 
 
 def test_a_failed_replacement_leaves_what_was_there(
@@ -497,7 +499,7 @@ def test_a_failed_replacement_leaves_what_was_there(
     one_bit(changed_remote)
     assert call("download", "hover/random", "--force", "--remote", changed_remote.as_uri())[0] == 2
     assert visible(root) == before
-    assert installed(root, entry)
+    assert is_installed(root, entry)
 
 
 def test_a_server_that_is_not_there(call: Callable[..., tuple], root: Path) -> None:
@@ -527,15 +529,15 @@ def test_no_address(call: Callable[..., tuple], root: Path, address: str) -> Non
 
 
 def test_the_settings_name_a_remote(root: Path, tmp_path: Path) -> None:
-    assert access.configured() is None
+    assert access.configured_remote() is None
     settings = remote.settings_file()
     assert settings == tmp_path / "config" / "rlbench_suite" / "config.toml"
     settings.parent.mkdir(parents=True)
     settings.write_text('[data]\nremote = "https://example.org/data"\n')
-    assert access.configured() == "https://example.org/data"
+    assert access.configured_remote() == "https://example.org/data"
     settings.write_text("data = 3")
     with pytest.raises(ValueError, match="cannot be read as TOML"):
-        access.configured()
+        access.configured_remote()
 
 
 def test_without_a_remote_the_recipe_is_followed(
@@ -544,7 +546,7 @@ def test_without_a_remote_the_recipe_is_followed(
     code, out, err = call("download", "hover/random")
     assert (code, err) == (0, "")
     assert "No remote is configured" in out
-    assert installed(root, entry)
+    assert is_installed(root, entry)
 
 
 def test_two_layouts_do_not_share_a_folder(

@@ -1,5 +1,6 @@
-"""The cache of animations: drawn once,
-drawn again when a source file changes, whole or not there.
+"""Test the cache of animations.
+
+A picture is drawn once, drawn again when a source file changes, and whole or not there.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The page "Your own JAX loop": each script runs as it stands there,
-and equals what gymnasium.make plays.
+"""Test the page "Your own JAX loop".
+
+Each script runs as it stands there, and equals what gymnasium.make plays.
 """
 
 import re

@@ -1,5 +1,6 @@
-"""The pages "Your motor" and "Your drone in ten minutes":
-each command runs, with fewer steps and episodes.
+"""Test the pages "Your motor" and "Your drone in ten minutes".
+
+Each command runs, with fewer steps and episodes.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def test_every_command_of_the_page_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RLSUITE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv(shared_library.TRUSTED, "")
+    monkeypatch.setenv(shared_library.TRUSTED_VARIABLE, "")
     monkeypatch.setitem(protocol.EPISODES, "smoke", 4)
     config = PPO.config
     monkeypatch.setattr(

@@ -32,7 +32,7 @@ CELLS = 100
 
 
 def every_card() -> list[TaskCard]:
-    """Cards of the tasks that are trained on themselves, each at all of its difficulties."""
+    """Return cards of the tasks that are trained on themselves, each at all of its difficulties."""
     return [
         at_tier
         for card in registry.cards().values()
@@ -69,9 +69,7 @@ def test_a_transfer_is_judged_on_the_episodes_of_the_task_that_was_trained_on():
 
 @pytest.mark.parametrize("tasks", [("QuadcopterHoverRates-v0", "QuadcopterHoverVelocity-v0")])
 def test_tasks_that_sample_the_same_contexts_do_not_share_their_luck(tasks: tuple[str, ...]):
-    """The means of the reference's cells correlate .98 between these tasks
-    if both play the same seeds.
-    """
+    """The means of the reference's cells correlate .98 between these tasks on equal seeds."""
     built = [registry.card(name).build() for name in tasks]
     separate, shared = [], []
     for task in built:
@@ -105,9 +103,7 @@ def test_seeds_out_of_range_and_unknown_budgets_are_refused(seed: int, budget: s
 
 
 def by_hand(task: Task[Any, Any], record: Record, seeds: range) -> None:
-    """Step the single environment of each seed through the recorded actions
-    and compare to the bit.
-    """
+    """Step each seed's single environment through the recorded actions, and compare bits."""
     env = make(task.card.id, split="test")
     for i, seed in enumerate(seeds):
         env.reset(seed=seed)

@@ -84,7 +84,9 @@ def test_right_answers_pass_as_the_table_says() -> None:
             verdicts = [
                 judge_reply(puzzle, instance, reply, lenient=lenient) for lenient in (False, True)
             ]
-            if (*(verdict.score == 1 for verdict in verdicts),) != WAYS["expected"](form, puzzle):
+            if (*(verdict.score == 1 for verdict in verdicts),) != WAYS["expected_acceptance"](
+                form, puzzle
+            ):
                 offenders.append(
                     (puzzle.name, form.name, reply, [verdict.reason for verdict in verdicts])
                 )
@@ -101,7 +103,7 @@ def test_no_way_to_write_makes_a_wrong_answer_right() -> None:
             verdict = puzzle.verify(instance, answer)
             score = verdict.score
             replies = {form.name: reply for form, reply in WAYS["replies"](puzzle, answer).items()}
-            replies["as it stands"] = WAYS["tagged"](answer)
+            replies["as it stands"] = WAYS["tag_answer"](answer)
             for name, reply in replies.items() if score < 1 else ():
                 if name in HIDING and not verdict.valid:
                     continue
@@ -118,7 +120,9 @@ def test_no_way_to_write_makes_a_wrong_answer_right() -> None:
 
 def test_the_last_line_of_the_prompt_is_no_answer() -> None:
     for puzzle, instance in instances():
-        reply = WAYS["tagged"](puzzle.solve(instance)) + puzzle.prompt(instance).rpartition("\n")[2]
+        reply = (
+            WAYS["tag_answer"](puzzle.solve(instance)) + puzzle.prompt(instance).rpartition("\n")[2]
+        )
         for lenient in (False, True):
             assert judge_reply(puzzle, instance, reply, lenient=lenient).score == 1, puzzle.name
 

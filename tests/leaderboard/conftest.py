@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forgery import Forgery, run_agents, stolen
+from forgery import Forgery, run_agents, steal
 
 from rlbench_suite.leaderboard import site, submit
 from rlbench_suite.leaderboard.pack import pack
@@ -44,8 +44,9 @@ def wide_run(toys: Path, shelf: Path) -> Path:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archives are judged in this process: a new one takes seconds,
-    and ``test_judging.py`` starts them.
+    """Archives are judged in this process, because a new one takes seconds.
+
+    ``test_judging.py`` starts new ones.
     """
 
     def open_up(path: Path) -> Contents | None:
@@ -93,6 +94,6 @@ def theft(packed: Callable[..., Path], shelf: Path, tmp_path: Path) -> Path:
     if not (shelf / "six").exists():
         run_agents(shelf / "six", "random", "toys", 6)
     pack(shelf / "six", Entry(name="own", agent="random"), tmp_path / "own.zip")
-    path = stolen(tmp_path / "thief-v1.zip", Forgery(packed()), Forgery(tmp_path / "own.zip"))
+    path = steal(tmp_path / "thief-v1.zip", Forgery(packed()), Forgery(tmp_path / "own.zip"))
     assert verify(path).problems == ()
     return path

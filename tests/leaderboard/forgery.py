@@ -25,7 +25,7 @@ Groups = list[dict[str, np.ndarray]]
 
 
 def run_agents(path: Path, agents: str, suite: str, seeds: int) -> Path:
-    """A finished run."""
+    """Make a finished run."""
     with OpenRun.open(path, plan(agents, suite, seeds, "smoke")) as run, run.sitting():
         for event in in_process(run):
             assert event.kind != "failed", event.value
@@ -116,10 +116,8 @@ class Forgery:
         return path
 
 
-def stolen(path: Path, victim: Forgery, more: Forgery) -> Path:
-    """The victim's archive, with a seed of its thief's added,
-    an action changed and an older date.
-    """
+def steal(path: Path, victim: Forgery, more: Forgery) -> Path:
+    """Write the victim's archive with a thief's seed, a changed action and an older date."""
     victim.claims["entry"] |= {"name": "thief", "authors": ["Mallory"]}
     victim.claims["created"] = "2020-01-01T00:00:00Z"
     for task in (WALK, DRIFT):

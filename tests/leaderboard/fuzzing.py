@@ -1,5 +1,4 @@
-"""Archives with bytes flipped at random places,
-and a program that verifies many in turn until one ends it.
+"""Verify archives with bytes flipped at random places, many in turn until one ends the process.
 
 ``python fuzzing.py FOLDER FIRST`` verifies the archives of a folder from number FIRST on, a line
 each on stdout.
@@ -15,8 +14,9 @@ from forgery import Forgery
 
 
 def damage(honest: Path, seed: int) -> tuple[str, bytes]:
-    """The archive with one to three bytes changed, and where:
-    in the zip, the claims, or a table (often its footer).
+    """Return the archive with one to three bytes changed, and where.
+
+    They lie in the zip, the claims, or a table (often its footer).
     """
     dice = random.Random(seed)
     forged = Forgery(honest)

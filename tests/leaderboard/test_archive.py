@@ -17,7 +17,7 @@ from rlbench_suite.leaderboard.verify import verify
 
 
 def rezip(path: Path, change: Callable[[zipfile.ZipInfo], None], **options: Any) -> bytes:
-    """The archive written again with every member's header changed."""
+    """Write the archive again with every member's header changed."""
     members = Forgery(path).members
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", **options) as archive:
@@ -38,15 +38,15 @@ def extra(info: zipfile.ZipInfo) -> None:
     info.extra = struct.pack("<HH4s", 0xCAFE, 4, b"code")
 
 
-def duplicated(path: Path) -> bytes:
+def duplicate_member(path: Path) -> bytes:
     file = io.BytesIO(path.read_bytes())
     with zipfile.ZipFile(file, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("submission.json", "{}")
     return file.getvalue()
 
 
-def overlapping(path: Path) -> bytes:
-    """A second entry of the directory that points to the first member's bytes."""
+def overlap_members(path: Path) -> bytes:
+    """Add a second entry of the directory that points to the first member's bytes."""
     data = bytearray(path.read_bytes())
     *_, length, start, _ = struct.unpack("<4s4H2LH", data[-22:])
     directory = data[start : start + length]
@@ -57,8 +57,8 @@ def overlapping(path: Path) -> bytes:
     return bytes(data[:start] + directory + again + end)
 
 
-def flagged(path: Path) -> bytes:
-    """Marked as encrypted, in both headers of the first member."""
+def flag_encrypted(path: Path) -> bytes:
+    """Mark the first member as encrypted in both headers."""
     data = bytearray(path.read_bytes())
     data[6] |= 1
     data[data.index(b"PK\1\2") + 8] |= 1
@@ -66,14 +66,14 @@ def flagged(path: Path) -> bytes:
 
 
 def lying_size(path: Path) -> bytes:
-    """The directory says that the first member is small."""
+    """Let the directory say that the first member is small."""
     data = bytearray(path.read_bytes())
     at = data.index(b"PK\1\2") + 24
     data[at : at + 4] = struct.pack("<L", 100)
     return bytes(data)
 
 
-def streamed(path: Path) -> bytes:
+def stream_archive(path: Path) -> bytes:
     class Pipe(io.BytesIO):
         def seekable(self) -> bool:
             return False
@@ -104,8 +104,7 @@ def bomb(path: Path) -> bytes:
 def by_hand(
     path: Path, behind: bytes = b"", comment: bytes = b"", wrong: int = 0, name: bytes = b""
 ) -> bytes:
-    """The archive written byte by byte,
-    the first member with something that a reader may pass over.
+    """Write the archive byte by byte, its first member with something a reader may pass over.
 
     Args:
         path: the archive.
@@ -142,7 +141,7 @@ def test_a_zip_written_by_hand_is_accepted(honest: Path, tmp_path: Path):
 
 
 def with_hidden_field(path: Path) -> bytes:
-    """A field in the local header that the stated size covers, so that all places still fit."""
+    """Add a field to the local header; the stated size covers it, so that all places still fit."""
     field = struct.pack("<HH4s", 0xCAFE, 4, b"code")
     data = bytearray(by_hand(path, behind=field))
     start = 30 + len("submission.json")
@@ -169,10 +168,10 @@ ZIPS: dict[str, tuple[Callable[[Path], bytes], str]] = {
         lambda p: rezip(p, lambda _: None, compression=zipfile.ZIP_LZMA),
         "than deflate",
     ),
-    "streamed": (streamed, "streamed"),
-    "encrypted": (flagged, "encrypted"),
-    "name twice": (duplicated, "submission.json twice"),
-    "overlapping members": (overlapping, "belong to no member"),
+    "streamed": (stream_archive, "streamed"),
+    "encrypted": (flag_encrypted, "encrypted"),
+    "name twice": (duplicate_member, "submission.json twice"),
+    "overlapping members": (overlap_members, "belong to no member"),
     "size that lies": (lying_size, "differs from the zip"),
     "bytes behind the compressed data": (
         lambda p: by_hand(p, behind=b"code" * 10),

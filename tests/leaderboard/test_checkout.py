@@ -1,5 +1,6 @@
-"""Submissions to the checkout of a git repository:
-the archive and the log are committed, and nothing else.
+"""Submit to the checkout of a git repository.
+
+The archive and the log are committed, and nothing else.
 """
 
 import subprocess

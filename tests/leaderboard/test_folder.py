@@ -1,5 +1,6 @@
-"""Directories that others can write to:
-what lies in them without ``submit`` takes nothing from those who used it.
+"""Test directories that others can write to.
+
+Files put there without ``submit`` take nothing from those who used it.
 """
 
 import json
@@ -13,7 +14,7 @@ from forgery import DRIFT, WALK, Forgery
 
 from rlbench_suite.cli import leaderboard as program
 from rlbench_suite.leaderboard import folder as folders
-from rlbench_suite.leaderboard.copies import DIGITS, LEAST_TELLING, copied_tasks
+from rlbench_suite.leaderboard.copies import DIGITS, MIN_TELLING_EPISODES, copied_tasks
 from rlbench_suite.leaderboard.site import Site, build
 from rlbench_suite.leaderboard.submit import submit
 
@@ -26,7 +27,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def ranked(site: Site) -> list[str]:
+def ranked_titles(site: Site) -> list[str]:
     (board,) = [board for board in site.boards if board.suite == "toys"]
     return [place.standing.title for place in board.ranking]
 
@@ -38,15 +39,16 @@ def test_of_names_that_differ_in_capital_letters_the_first_in_the_log_wins(
     # TOY stands before toy in every order of names.
     shutil.copy(packed("random", name="TOY", authors=MALLORY), folder)
     built = build(folder, tmp_path / "site")
-    assert ranked(built) == ["toy-v1"]
+    assert ranked_titles(built) == ["toy-v1"]
     assert "Another archive of TOY-v1 arrived first" in built.refused["TOY-v1.zip"][0]
 
 
-def mixed(
+def mix_entries(
     packed: Callable[..., Path], path: Path, name: str, authors: tuple[str, ...], version: int = 1
 ) -> Path:
-    """The walk of ``toy`` and the drift of ``random``:
-    of either one task, which is not most of its episodes.
+    """Mix the walk of ``toy`` and the drift of ``random``.
+
+    One task of either is not most of its episodes.
     """
     forged, filler = Forgery(packed()), Forgery(packed("random"))
     forged.claims["entry"] |= {"name": name, "authors": [*authors], "version": version}
@@ -59,8 +61,9 @@ def mixed(
 
 
 def odd_entries(folder: Path, archive: Path) -> set[str]:
-    """Everything that may be called .zip and is no plain file;
-    gives the names as they are to be shown.
+    """Make everything that may be called .zip and is no plain file.
+
+    Return the names as they are to be shown.
     """
     (folder / "folder-v1.zip").mkdir()
     links = {
@@ -93,12 +96,12 @@ def test_what_is_no_plain_file_is_refused_by_name_and_the_others_are_judged(
     names = odd_entries(folder, packed("random", name="outside"))
     submit(packed("random"), folder)
     built = build(folder, tmp_path / "site")
-    assert ranked(built) == ["toy-v1", "random-v1"]
+    assert ranked_titles(built) == ["toy-v1", "random-v1"]
     assert set(built.refused) == names
     assert "is not a plain file" in built.refused["pipe-v1.zip"][0]
     assert "&lt;b&gt;\\x1b[31m.zip" in (tmp_path / "site" / "index.html").read_text()
     with pytest.raises(ValueError, match=r"There is already a file .*folder-v1\.zip"):
-        submit(mixed(packed, tmp_path / "new.zip", "folder", ADA), folder)
+        submit(mix_entries(packed, tmp_path / "new.zip", "folder", ADA), folder)
     monkeypatch.setattr(program, "_prepare", lambda: None)
     with pytest.raises(SystemExit):
         program.app(["build", str(folder), str(tmp_path / "site")])
@@ -129,7 +132,9 @@ def test_a_name_squatted_without_submit_stays_its_owners(
     folder = submit(packed(authors=ADA), tmp_path / "subs")[0].parent
     shutil.copy(packed("random", name="toy", version=7, authors=MALLORY), folder)
     place, _ = submit(
-        mixed(packed, tmp_path / "new.zip", "toy", ADA, version=2), folder, confirm_authors=True
+        mix_entries(packed, tmp_path / "new.zip", "toy", ADA, version=2),
+        folder,
+        confirm_authors=True,
     )
     assert place.name == "toy-v2.zip"
     built = build(folder, tmp_path / "site")  # the log has the squatter, before the new version
@@ -151,7 +156,7 @@ def test_a_name_without_authors_has_no_later_version(packed: Callable[..., Path]
     ):
         submit(second, folder)
     shutil.copy(second, folder)
-    assert ranked(build(folder, tmp_path / "site")) == ["toy-v1"]
+    assert ranked_titles(build(folder, tmp_path / "site")) == ["toy-v1"]
 
 
 def test_numbers_of_the_page_are_json(packed: Callable[..., Path], tmp_path: Path):
@@ -172,7 +177,7 @@ def test_a_task_played_with_the_episodes_of_another_entry_is_in_no_ranking(
     packed: Callable[..., Path], tmp_path: Path
 ):
     folder = submit(packed("random", authors=ADA), tmp_path / "subs")[0].parent
-    submit(mixed(packed, tmp_path / "new.zip", "thief", MALLORY), folder)
+    submit(mix_entries(packed, tmp_path / "new.zip", "thief", MALLORY), folder)
     built = build(folder, tmp_path / "site")
     (board,) = [board for board in built.boards if board.suite == "toys"]
     reason = (
@@ -193,8 +198,8 @@ def test_episodes_that_all_who_play_best_share_are_no_copies():
     assert copied_tasks(alone, alone) == {cell[0]: 100}
     assert copied_tasks(best, best) == {}
     few = {
-        cell: alone[cell][: DIGITS * (LEAST_TELLING - 1)]
-        + best[cell][DIGITS * (LEAST_TELLING - 1) :]
+        cell: alone[cell][: DIGITS * (MIN_TELLING_EPISODES - 1)]
+        + best[cell][DIGITS * (MIN_TELLING_EPISODES - 1) :]
     }
     assert copied_tasks(few, few) == {}
     half = {cell: alone[cell][: DIGITS * 50] + best[cell][DIGITS * 50 :]}

@@ -1,5 +1,6 @@
-"""The judge's processes: what crashes, hangs or swells is a rejected archive,
-named as such, and all else goes on.
+"""Test the judge's processes.
+
+What crashes, hangs or swells is a rejected archive, named as such, and all else goes on.
 """
 
 import os
@@ -20,7 +21,8 @@ from rlbench_suite.leaderboard.verify import Verdict, verify
 
 
 def with_unknown_codec(honest: Path, path: Path) -> Path:
-    """The archive with the codec of one column a number that no codec has:
+    """Give one column a codec that does not exist.
+
     pyarrow ends the process over it.
     """
     forged = Forgery(honest)
@@ -200,8 +202,9 @@ def test_the_process_bounds_itself() -> None:
 def test_flipped_bytes_are_rejected_with_a_sentence_or_change_no_number(
     honest: Path, toys: Path, tmp_path: Path
 ) -> None:
-    """Many are verified by one process, for speed;
-    what ends it is judged as users would, and so are a few others.
+    """One process verifies many, for speed.
+
+    What ends it is judged as users would, and so are a few others.
     """
     folder, count = tmp_path / "damaged", 120
     folder.mkdir()

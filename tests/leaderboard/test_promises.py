@@ -26,7 +26,7 @@ def test_limits_are_those_of_the_code():
         f"{LIMITS.silence:.0f} seconds without progress, {LIMITS.seconds / 3600:.0f} hours in all",
         f"{LIMITS.memory // GIB} GiB resident",
         f"{2 * LIMITS.memory // GIB} GiB of written memory",
-        f"{LIMITS.output // MIB} MiB of findings, {child._LARGEST_FILE // GIB} GiB for a file",
+        f"{LIMITS.output // MIB} MiB of findings, {child._MAX_FILE_BYTES // GIB} GiB for a file",
         f"{verify.MAX_PROBLEMS} faults in a verdict",
         f"{archive.MAX_ARCHIVE // GIB} GiB an archive, {archive.MAX_INFLATED // GIB} GiB inflated",
         (

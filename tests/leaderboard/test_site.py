@@ -18,6 +18,7 @@ from scipy.stats import trim_mean
 from rlbench_suite.core import registry
 from rlbench_suite.evaluation.runs.machine import Machine
 from rlbench_suite.foundation.atomic_files import CannotWrite
+from rlbench_suite.evaluation.runs.computer import Computer
 from rlbench_suite.leaderboard import site as sites
 from rlbench_suite.leaderboard.log import read_log
 from rlbench_suite.leaderboard.pack import pack
@@ -80,8 +81,9 @@ def test_a_name_is_kept_by_its_authors(packed: Callable[..., Path], tmp_path: Pa
 def test_typing_an_owners_name_takes_nothing_over(
     packed: Callable[..., Path], theft: Path, tmp_path: Path
 ):
-    """Neither the largest version, nor the authors' names,
-    nor a copy past ``submit`` unranks an entry of others.
+    """An entry of others keeps its rank against three tricks.
+
+    They are the largest version, the authors' names, and a copy past ``submit``.
     """
     authors = ("Ada Lovelace",)
     folder = submit(packed(authors=authors), tmp_path / "subs")[0].parent
@@ -164,9 +166,7 @@ def test_an_archive_that_was_changed_after_it_arrived_is_refused(
 
 @pytest.fixture
 def submissions(packed: Callable[..., Path], shelf: Path, tmp_path: Path) -> Path:
-    """Two entries with the whole suite, an older version,
-    a partial one, a copy, and one that lies.
-    """
+    """Two entries with the whole suite, an older version, a partial one, a copy and a lie."""
     folder = tmp_path / "submissions"
     links = ("https://a.org/?x=1&y=2",)
     submit(
@@ -380,9 +380,7 @@ def test_building_again_removes_what_is_gone_and_touches_nothing_else(
 def test_a_build_that_fails_leaves_a_site_or_nothing(
     packed: Callable[..., Path], after: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    """Whether the first build breaks off while files are written aside,
-    or while they are moved in.
-    """
+    """The first build breaks off while files are written aside, or while they are moved in."""
     folder, site = submit(packed(), tmp_path / "subs")[0].parent, tmp_path / "site"
     build(folder, tmp_path / "other")  # its verdict is kept, or this is a checkout being edited
     calls, move = [], Path.replace
@@ -502,9 +500,9 @@ def test_no_submission_is_a_page_too(tmp_path: Path):
 def test_an_archive_is_judged_once_until_it_or_the_judge_changes(
     honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    here = Machine.this()
+    here = Computer.this()
     revision = {"git_revision": "a" * 40}
-    monkeypatch.setattr(sites.Machine, "this", lambda: here.model_copy(update=revision))
+    monkeypatch.setattr(sites.Computer, "this", lambda: here.model_copy(update=revision))
     judged: list[Path] = []
 
     def counting(path: Path, **keywords: object) -> object:

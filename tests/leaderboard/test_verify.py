@@ -15,7 +15,7 @@ from ways_to_forge import FORGERIES
 
 from rlbench_suite.core import registry
 from rlbench_suite.evaluation.protocol import evaluation_seeds
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 from rlbench_suite.evaluation.runs.run import Run
 from rlbench_suite.leaderboard import verify as judge
 from rlbench_suite.leaderboard.pack import pack
@@ -175,12 +175,13 @@ def test_there_are_many_kinds_of_forgery():
 
 @pytest.fixture
 def elsewhere(toys: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The judge stands on another instruction set,
-    and the card allows a difference of 0.01 on returns.
+    """The judge stands on another instruction set.
+
+    The card allows a difference of 0.01 on returns.
     """
-    here = Machine.this()
+    here = Computer.this()
     monkeypatch.setattr(
-        judge.Machine, "this", lambda: here.model_copy(update={"instruction_set": "riscv64"})
+        judge.Computer, "this", lambda: here.model_copy(update={"instruction_set": "riscv64"})
     )
     card = registry.card(DRIFT)
     object.__setattr__(card, "replay_tolerance", 0.01)  # cards are frozen

@@ -405,7 +405,7 @@ def _(f: Forgery) -> None:
 def table(
     f: Forgery, kind: str = "episodes", schema: pa.Schema | None = None, **options: Any
 ) -> bytes:
-    """The table of the first task, written in another way."""
+    """Write the table of the first task in another way."""
     groups = f.groups(kind)
     names = list(groups[0])
     fields = [

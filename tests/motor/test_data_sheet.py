@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from random_plants import DRAWS, data_sheet, judged, stable
+from random_plants import DRAWS, data_sheet, judge_plant, stable
 from scipy.integrate import solve_ivp
 
 from rlbench_suite.adapters.rollout import play, replay
@@ -244,7 +244,7 @@ def test_every_drive_either_takes_a_data_sheet_or_says_that_it_does_not() -> Non
 @pytest.mark.parametrize(("machine", "seed"), [("SCIM", 2), ("SynRM", 5)])
 def test_random_plausible_machines_are_controlled(machine: str, seed: int) -> None:
     """Two of those that ``benchmarks/audits/random_plants.py`` draws; it reports all of them."""
-    assert stable(judged(machine, seed))
+    assert stable(judge_plant(machine, seed))
 
 
 def test_random_machines_can_be_simulated() -> None:

@@ -1,5 +1,6 @@
-"""Roads and drivers against highway-env itself:
-lanes point by point, and the equations of drivers and cars.
+"""Compare roads, drivers and cars with highway-env itself.
+
+Lanes are compared point by point, drivers and cars by their equations.
 
 Places of highway-env have x to the east and y to the south, ours y to the north.
 """
@@ -37,14 +38,14 @@ TOLERANCE = 1e-9
 
 
 def network(env_class: Any) -> Any:
-    """Lanes of an environment, without its vehicles."""
+    """Return the lanes of an environment, without its vehicles."""
     env = env_class()
     env._make_road()
     return env.road.network
 
 
 def points(lane: AbstractLane) -> tuple[np.ndarray, np.ndarray]:
-    """Ways along a lane, and x, y and heading there, in our axes."""
+    """Return ways along a lane, and x, y and heading there, in our axes."""
     distances = np.linspace(0, lane.length, 20)
     there = np.array(
         [[*lane.position(distance, 0), lane.heading_at(distance)] for distance in distances]
@@ -145,9 +146,7 @@ def test_arms_of_the_roundabout(route: int) -> None:
 
 
 def test_named_differences_of_the_roundabout() -> None:
-    """Their arms end 5.6 m before the ring,
-    their speeds need 1.3 g there, and their arms are longer.
-    """
+    """Their arms are longer and end 5.6 m before the ring, and their speeds need 1.3 g there."""
     net = network(RoundaboutEnv)
     access, ring = net.get_lane(("ses", "se", 0)), net.get_lane(("se", "ex", 1))
     gap = math.dist(access.position(access.length, 0), ring.position(0, 0))
@@ -163,8 +162,9 @@ def test_named_differences_of_the_roundabout() -> None:
 
 @pytest.mark.parametrize("lane", [0, 1])
 def test_lanes_of_the_u_turn(lane: int) -> None:
-    """Compare the way from 128 m before a bend to 128 m behind it,
-    on a ring with straights of 256 m.
+    """Compare the way from 128 m before a bend to 128 m behind it.
+
+    The ring has straights of 256 m.
     """
     net = network(UTurnEnv)
     ring = 4 * 128 + 2 * bent_road.BEND_LENGTH
@@ -189,8 +189,9 @@ def test_lanes_of_the_u_turn(lane: int) -> None:
 
 
 def test_named_differences_of_the_u_turn() -> None:
-    """Their speeds need 2.9 g in the bend; ours is their lowest target speed,
-    and the bend's length is theirs.
+    """Their speeds need 2.9 g in the bend.
+
+    Ours is their lowest target speed, and the bend's length is theirs.
     """
     net, config = network(UTurnEnv), UTurnEnv.default_config()
     inner = net.get_lane(("b", "c", 0)).radius
@@ -204,8 +205,9 @@ def test_named_differences_of_the_u_turn() -> None:
 
 
 def test_drivers_follow_by_the_same_equation() -> None:
-    """Free acceleration and desired gap are equal,
-    but theirs is from centre to centre, and may become negative.
+    """Free acceleration and desired gap are equal.
+
+    Their gap is from centre to centre, and may become negative.
     """
     env = RoundaboutEnv()
     env._make_road()

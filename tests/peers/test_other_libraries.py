@@ -1,6 +1,4 @@
-"""The page "Other libraries": each script on it runs as it stands there,
-and does what it is there for.
-"""
+"""Test the page "Other libraries": each script runs as it stands there, and does what it should."""
 
 import re
 import runpy
@@ -42,8 +40,8 @@ def blocks(section: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", SECTIONS[section], re.MULTILINE | re.DOTALL)
 
 
-def trained(model: object, steps: int) -> None:
-    """So many steps, and other weights than the same network had at first."""
+def check_trained(model: object, steps: int) -> None:
+    """Check for so many steps, and for other weights than the network had at first."""
     assert model.num_timesteps >= steps
     fresh = type(model)(
         model.policy_class, model.env, seed=model.seed, policy_kwargs=model.policy_kwargs
@@ -56,17 +54,17 @@ def trained(model: object, steps: int) -> None:
 
 
 def check_sb3(names: Names) -> None:
-    trained(names.model, 2_048)
+    check_trained(names.model, 2_048)
     assert 0 < names.mean < 500  # rewards are from 0 to 1
 
 
 def check_sb3_batch(names: Names) -> None:
-    trained(names.model, 4_096)
+    check_trained(names.model, 4_096)
     assert names.model.env.num_envs == 32
 
 
 def check_masks(names: Names) -> None:
-    trained(names.model, 512)
+    check_trained(names.model, 512)
     assert names.illegal == 0
     blind = 0  # masks matter: without them the same policy plays into cells that are taken
     observation, _ = names.env.reset(seed=0)
@@ -94,7 +92,7 @@ def check_replay(names: Names) -> None:
 
 
 def check_memory(names: Names) -> None:
-    trained(names.model, 512)
+    check_trained(names.model, 512)
     assert all(np.abs(values).max() > 0 for values in names.memory)
     assert "success" in names.info
 
@@ -139,7 +137,7 @@ def check_tianshou(names: Names) -> None:
 
 
 def check_supersuit(names: Names) -> None:
-    trained(names.model, 4_096)
+    check_trained(names.model, 4_096)
     assert names.batch.num_envs == 2 * 16
 
 

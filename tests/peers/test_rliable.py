@@ -50,8 +50,9 @@ TAUS = np.array([0.3, 0.6, 0.9, 1.2])
 
 
 def assert_same_ends(ours: np.ndarray, peer_ends: np.ndarray) -> None:
-    """Mean ends over REPEATS bootstraps a side, shape (REPEATS, n_ends),
-    differ by less than their noise explains.
+    """Check that mean ends, (REPEATS, n_ends), differ by less than their noise explains.
+
+    Each side is bootstrapped REPEATS times.
 
     The standard error of the difference of two means is estimated from the repeats themselves, a t
     statistic with about 18 degrees of freedom: 5 standard errors are exceeded by chance once in

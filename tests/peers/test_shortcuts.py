@@ -22,7 +22,7 @@ def test_a_planted_shortcut_is_found() -> None:
         return ["none" if each.count("3") > 2 else "some" for each in words]
 
     reader = shortcuts.Reader(learned)
-    predicted = shortcuts.fitted(reader(learned), kinds(learned), reader(test_questions))
+    predicted = shortcuts.predict_classes(reader(learned), kinds(learned), reader(test_questions))
     assert (
         np.mean(
             [guess == label for guess, label in zip(predicted, kinds(test_questions), strict=True)]
@@ -36,7 +36,7 @@ def test_nothing_is_found_in_random_labels() -> None:
     random = np.random.default_rng(2)
     labels, truth = (random.choice(["none", "some"], 400).tolist() for _ in range(2))
     reader = shortcuts.Reader(learned)
-    predicted = shortcuts.fitted(reader(learned), labels, reader(test_questions))
+    predicted = shortcuts.predict_classes(reader(learned), labels, reader(test_questions))
     assert (
         abs(np.mean([guess == label for guess, label in zip(predicted, truth, strict=True)]) - 0.5)
         < 0.1

@@ -1,6 +1,4 @@
-"""``rlsuite-eval compare`` and ``rlsuite-eval power``:
-verdicts on finished runs, and the seeds that they need.
-"""
+"""Give verdicts on finished runs (``compare``), and the seeds that they need (``power``)."""
 
 import dataclasses
 import json
@@ -68,7 +66,7 @@ def compare(
     """
     from rlbench_suite.cli.run_commands.finished import read_finished_runs
     from rlbench_suite.evaluation.report.comparison import verdicts
-    from rlbench_suite.evaluation.report.paired_cells import apart, count, gaps
+    from rlbench_suite.evaluation.report.paired_cells import count, find_separate_pairs, gaps
     from rlbench_suite.evaluation.report.run_selection import select_runs
     from rlbench_suite.evaluation.report.verdict_remarks import remarks
 
@@ -78,7 +76,7 @@ def compare(
         comparisons = verdicts(selected_runs)
         sentences = remarks(selected_runs, comparisons)
         missing_seeds = gaps(selected_runs)
-        unpaired_runs = apart(selected_runs)
+        unpaired_runs = find_separate_pairs(selected_runs)
     console = output_console()
     for verdict in comparisons:
         style = "bold green" if verdict.better else "bold yellow"
@@ -140,8 +138,7 @@ def power(
     ] = 2,
     json_file: Json = None,
 ) -> None:
-    """Tell how many seeds show a difference between two agents,
-    from the spreads that a run measured.
+    """Tell how many seeds show a difference between two agents, from the spreads of a run.
 
     The numbers are seeds of each agent with which `compare` sees the difference with 80 % power,
     for agents of equal spread. They include Holm's correction: on the mean over tasks for the pairs
@@ -268,8 +265,9 @@ def _mean_score(scores: list[float], failures: int) -> str:
 
 
 def _score(task: "TaskDifference", agent: str, value: float) -> str:
-    """Return the score of an agent on a task
-    with its marks. An agent with failed cells has none.
+    """Return the score of an agent on a task with its marks.
+
+    An agent with failed cells has none.
     """
     if agent in task.failed:
         return "failed"

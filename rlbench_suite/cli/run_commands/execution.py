@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import typer
 from rich.console import Console
 
-from rlbench_suite.cli import INTERRUPTED, output_console, prepare_jax
+from rlbench_suite.cli import INTERRUPTED_EXIT_CODE, output_console, prepare_jax
 from rlbench_suite.core import registry
 
 if TYPE_CHECKING:
@@ -44,8 +44,9 @@ class Selection(NamedTuple):
 
 
 def select_tasks(suite: str, seeds: int | None, budget: str | None) -> Selection:
-    """Return the tasks, seeds and budget of a list of suites
-    or a suite file. Arguments win over the file's.
+    """Return the tasks, seeds and budget of a list of suites or a suite file.
+
+    Arguments win over the file's.
 
     Raises:
         OSError: the suite file cannot be read.
@@ -112,8 +113,9 @@ def execute_locally(
     resume: bool,
     checkpoint: "Checkpoint | None" = None,
 ) -> None:
-    """Run the missing cells in ``workers`` processes of this machine,
-    or in this process if 0. See :func:`execute`.
+    """Run the missing cells in ``workers`` processes of this machine, or in this one if 0.
+
+    See :func:`execute`.
     """
     from rlbench_suite.evaluation.runs import runner
 
@@ -156,7 +158,7 @@ def execute(
 
     console = output_console()
     with (
-        object_store.opened(out) as place,
+        object_store.open_store(out) as place,
         OpenRun.open(place.path, manifest, resume=resume) as run,
     ):
         failures = []
@@ -175,7 +177,7 @@ def execute(
                 except KeyboardInterrupt:
                     events.close()
                     _print_interruption(run, console, transcripts=bool(manifest.models))
-                    raise typer.Exit(INTERRUPTED) from None
+                    raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
         print_and_write_report(run, console, str(place), "studentised")
         for cell, reason in failures:
             print(f"failed: {cell}: {reason} (more in {place}/{runner.LOG})", file=sys.stderr)
@@ -186,8 +188,9 @@ def execute(
 def print_and_write_report(
     run: "OpenRun", console: Console, place: str, interval: Literal["studentised", "percentile"]
 ) -> None:
-    """Merge the tables of the finished cells,
-    write the report and print it. A run without cells has none.
+    """Merge the tables of the finished cells, write the report and print it.
+
+    A run without cells has no report.
     """
     from rlbench_suite.evaluation.report.html_report import write_html
     from rlbench_suite.evaluation.report.report import Report
@@ -202,17 +205,18 @@ def print_and_write_report(
 
 
 def _announce(text: str, workers: int, console: Console) -> None:
-    """Print what is about to run in how many processes,
-    and the settings of the environment that change its numbers.
+    """Print what is about to run, in how many processes, and settings that change numbers.
+
+    The settings are those of the environment variables.
     """
-    from rlbench_suite.evaluation.runs.machine import Machine, on_settings
+    from rlbench_suite.evaluation.runs.computer import Computer, on_settings
 
     console.print(text, highlight=False)
     if workers:
         console.print(
             f"Starting up to {workers} worker processes, which takes seconds.", highlight=False
         )
-    for sentence in on_settings([Machine.this()]):
+    for sentence in on_settings([Computer.this()]):
         console.print(sentence, style="yellow", highlight=False, markup=False)
 
 

@@ -1,6 +1,4 @@
-"""``rlsuite-eval export`` and ``rlsuite-eval deploy``:
-results and trained policies of runs as files.
-"""
+"""Write results (``export``) and trained policies (``deploy``) of runs as files."""
 
 import sys
 from pathlib import Path
@@ -81,8 +79,7 @@ def deploy(
         ),
     ] = False,
 ) -> None:
-    """Write the policy of a cell as a file that runs elsewhere,
-    and print how far its actions differ.
+    """Write a cell's policy as a file that runs elsewhere, and print how far its actions differ.
 
     The file has the acting policy with its normalisation, masks and memory: an ONNX file that
     `judge` plays, or one C99 header in physical units for a microcontroller.

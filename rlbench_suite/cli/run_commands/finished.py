@@ -6,16 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rlbench_suite.evaluation.runs.object_store import fetched
+from rlbench_suite.evaluation.runs.object_store import fetch_runs
 from rlbench_suite.evaluation.runs.run import Run, read_runs
 
 
 @contextmanager
 def read_finished_runs(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[Run]]:
-    """Yield runs, and say on stderr which of them lack cells. Arguments
-    and errors are those of ``fetched``.
+    """Yield runs, and say on stderr which of them lack cells.
+
+    Arguments and errors are those of ``fetch_runs``.
     """
-    with fetched(runs, tables) as sources:
+    with fetch_runs(runs, tables) as sources:
         finished_runs = read_runs(sources)
         for source, run in zip(sources, finished_runs, strict=True):
             if remark := _on_missing_cells(run, source.name):
@@ -24,8 +25,9 @@ def read_finished_runs(runs: Sequence[str], tables: Sequence[str] = ()) -> Itera
 
 
 def _on_missing_cells(run: Run, location: str) -> str:
-    """Return how many cells of a run are finished,
-    and how to give every agent all seeds; empty if nothing is missing.
+    """Return how many cells of a run are finished, and how to finish it for every agent and seed.
+
+    The text is empty if nothing is missing.
 
     Args:
         run: the run. Its number of seeds is the largest that it was ever asked for.

@@ -91,8 +91,9 @@ def judge(
 
 
 def _open_policy(file: Path, agent: str | None, *, trust: bool) -> "Checkpoint":
-    """Open a saved policy, or a shared library
-    if the command line trusts it or the file is named like one.
+    """Open a saved policy or a shared library.
+
+    A file is a library if the command line trusts it or if it is named like one.
 
     Raises:
         OSError: the file cannot be read.

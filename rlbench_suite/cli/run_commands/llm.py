@@ -1,6 +1,4 @@
-"""``rlsuite-eval llm`` and ``rlsuite-eval rejudge``:
-language models play tasks, and their replies are judged again.
-"""
+"""Let language models play tasks (``llm``), and judge their replies again (``rejudge``)."""
 
 import sys
 from collections.abc import Generator
@@ -97,8 +95,7 @@ def llm(
         ),
     ] = None,
 ) -> None:
-    """Let a language model play held-out episodes in conversations,
-    and report scores with intervals.
+    """Let a language model play held-out episodes in conversations, and report its scores.
 
     The server's key is read from the environment variable OPENAI_API_KEY and stored nowhere. Run
     the same command again to finish an interrupted run: no finished episode is asked again. Other
@@ -162,8 +159,9 @@ def rejudge(
         Path, typer.Argument(help="Run directory of `rlsuite-eval llm`.", show_default=False)
     ],
 ) -> None:
-    """Judge the transcripts of a language model again,
-    without the model; exit with code 1 if a score differs.
+    """Judge the transcripts of a language model again, without the model.
+
+    Exit with code 1 if a score differs.
 
     The same replies earn the same scores, so a difference means that a transcript was changed, or
     was made with another version of the task.
@@ -171,11 +169,11 @@ def rejudge(
     **Example**: `rlsuite-eval rejudge runs/llm.qwen3-SAT-v0-smoke`
     """
     prepare_jax()
-    from rlbench_suite.evaluation.runs.language_model import rejudged
+    from rlbench_suite.evaluation.runs.language_model import rejudge_run
 
     count = 0
     differing = 0
-    for file, transcript, result in rejudged(run):
+    for file, transcript, result in rejudge_run(run):
         count += 1
         if result != transcript.result:
             differing += 1

@@ -22,8 +22,9 @@ _LOG_SECONDS = 10.0
 
 
 def watch(events: "Iterator[Event]", run: "OpenRun", console: Console) -> "list[tuple[Cell, str]]":
-    """Print a line for each finished cell,
-    and show a bar for each running one (in a log, a line now and then).
+    """Print a line for each finished cell, and show a bar for each running one.
+
+    A log gets a line now and then in place of a bar.
 
     A log also says when an agent's programs for a task begin to be compiled. Nothing else happens
     for a while then.
@@ -85,8 +86,9 @@ def watch(events: "Iterator[Event]", run: "OpenRun", console: Console) -> "list[
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let SIGTERM, and a SIGINT that the shell has told background jobs to ignore,
-    interrupt a run like Ctrl-C.
+    """Let SIGTERM interrupt a run like Ctrl-C.
+
+    So does a SIGINT that the shell has told background jobs to ignore.
     """
     with ExitStack() as undo:
         if threading.current_thread() is threading.main_thread():

@@ -102,8 +102,9 @@ def _plain(value: Any) -> Any:
 
 
 def _cell_text(value: Any) -> str:
-    """Return a value as a table shows it. Characters
-    that would steer the terminal are written as codes.
+    """Return a value as a table shows it.
+
+    Characters that would steer the terminal are written as codes.
     """
     if value is None:
         return "NULL"

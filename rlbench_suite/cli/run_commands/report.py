@@ -20,8 +20,9 @@ def report(
         ),
     ] = "studentised",
 ) -> None:
-    """Print the report of the finished cells of a run,
-    and write `report.html` again. Nothing is trained or played.
+    """Print the report of the finished cells of a run, and write `report.html` again.
+
+    Nothing is trained or played.
 
     **Example**: `rlsuite-eval report runs/ppo-smoke-smoke --interval percentile`
     """
@@ -31,7 +32,7 @@ def report(
     from rlbench_suite.evaluation.runs.run import read_manifest
 
     with (
-        object_store.opened(run) as place,
+        object_store.open_store(run) as place,
         OpenRun.open(place.path, read_manifest(place.path)) as open_run,
     ):
         if not open_run.results():

@@ -1,6 +1,4 @@
-"""``rlsuite-eval run`` and ``rlsuite-eval ray``:
-train agents and evaluate them, here or on a cluster.
-"""
+"""Train agents and evaluate them, here (``run``) or on a cluster (``ray``)."""
 
 from importlib.util import find_spec
 from typing import Annotated

@@ -1,6 +1,4 @@
-"""``rlsuite-eval sweep`` and ``rlsuite-eval frequency``:
-the policies of a run under other conditions.
-"""
+"""Play a run's policies at other settings (``sweep``) or other decision rates (``frequency``)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,8 +53,7 @@ def sweep(
     ],
     task: TaskId = None,
 ) -> None:
-    """Play the saved policies of a run at several values of a setting,
-    or on plants with another constant.
+    """Play a run's policies at several values of a setting, or on plants with another constant.
 
     Nothing is trained. Scores use the anchors of the run's task, so 1 is its reference player at
     the conditions of the run. `inertia 0.7:1.3:7` asks how wrong the inertia of a data sheet may
@@ -87,8 +84,7 @@ def frequency(
     ] = "1,2,4,8,16",
     task: TaskId = None,
 ) -> None:
-    """Play the saved policies of a run so that they decide less often,
-    and print their Frequency-Averaged Score.
+    """Let a run's policies decide less often, and print their Frequency-Averaged Score.
 
     At interval a, a policy decides every a steps and holds its action between. The
     Frequency-Averaged Score is the area under the score by interval, divided by the range of

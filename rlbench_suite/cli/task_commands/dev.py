@@ -1,6 +1,4 @@
-"""``rlsuite dev``: check tasks against the contract,
-and measure the scores that normalise theirs.
-"""
+"""Check tasks against the contract, and measure the scores that normalise theirs."""
 
 import sys
 from typing import Annotated
@@ -56,13 +54,9 @@ def check(
         sentences: list[str] = []
         with console.status(f"Checking {card.id}"):
             for finding in findings_of_card(card, difficulty):
-                result = (
-                    "[red]broken"
-                    if finding.faults
-                    else "[yellow]advice"
-                    if finding.advice
-                    else "[green]kept"
-                )
+                result = "[yellow]advice" if finding.advice else "[green]kept"
+                if finding.faults:
+                    result = "[red]broken"
                 table.add_row(finding.check, result, f"{finding.seconds:.2f}")
                 sentences += [
                     f"{finding.check}: {sentence}" for sentence in finding.faults + finding.advice
@@ -112,8 +106,9 @@ def calibrate(
         typer.Option(help="Measure only this difficulty tier. [default: all]", show_default=False),
     ] = None,
 ) -> None:
-    """Measure the scores of the random, noop and reference players,
-    and store them in each family's folder.
+    """Measure the scores of the random, noop and reference players.
+
+    They are stored in each family's folder.
 
     Normalised scores use these numbers, so calibrate again whenever a task or its reference player
     changes. A warning says where doing nothing or random play earns about as much as the reference:

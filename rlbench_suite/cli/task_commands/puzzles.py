@@ -1,6 +1,4 @@
-"""``rlsuite puzzles``: show, export and verify puzzles in their one-shot form,
-and build their banks of instances.
-"""
+"""Show, export and verify puzzles in their one-shot form, and build their banks of instances."""
 
 import json
 import re
@@ -67,8 +65,9 @@ def verify(
         ),
     ] = False,
 ) -> None:
-    """Verify a reply from standard input,
-    whose last answer tags hold the answer. Exit with code 1 if it is wrong.
+    """Verify a reply from standard input; exit with code 1 if it is wrong.
+
+    The last answer tags of the reply hold the answer.
 
     **Example**: `rlsuite puzzles verify Sudoku-v0 --seed 3 --lenient < reply.txt`
     """
@@ -109,8 +108,9 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Write instances with `question`, `answer` and `metadata` as JSON lines,
-    or as Parquet with `prompt` as well.
+    """Write instances as JSON lines with `question`, `answer` and `metadata`, or as Parquet.
+
+    Parquet has a column `prompt` as well.
 
     **Example**: `rlsuite puzzles export Sudoku-v0 SAT-v0 --n 1000 --difficulty easy,medium --out
     rows.parquet`
@@ -191,8 +191,9 @@ def bank(
     ] = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Replace existing banks.")] = False,
 ) -> None:
-    """Build the banks of instances from
-    which interactive episodes draw. A missing bank is built at the first reset.
+    """Build the banks of instances from which interactive episodes draw.
+
+    A missing bank is built at the first reset.
 
     **Example**: `rlsuite puzzles bank Sudoku-v0`
     """

@@ -1,6 +1,4 @@
-"""``rlsuite record``: episodes as tables in physical units,
-and how well set points were followed.
-"""
+"""Record episodes as tables in physical units, with how well set points were followed."""
 
 import itertools
 import math

@@ -141,8 +141,9 @@ def _check_port(port: int) -> None:
 
 
 def _require_token(host: str, token: str | None) -> str | None:
-    """Return the token of a server,
-    and warn if other machines can reach it. One that they can reach has a token.
+    """Return the token of a server, and warn if other machines can reach it.
+
+    A server that they can reach always has a token.
     """
     from rlbench_suite.language.guard import is_loopback
 

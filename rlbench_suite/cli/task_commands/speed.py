@@ -1,5 +1,6 @@
-"""Measure steps per second with random actions,
-resets included: a single env, a batch, and a fused program.
+"""Measure steps per second of a single env, a batch and a fused program.
+
+Actions are random, and resets are included.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def single(card: TaskCard, seconds: float) -> float:
     return steps / elapsed
 
 
-def batched(card: TaskCard, envs: int, seconds: float) -> float:
+def measure_batch(card: TaskCard, envs: int, seconds: float) -> float:
     """Measure steps per second of the vector environment with NumPy arrays in and out."""
     env: Any = make_vec(card.id, envs, autoreset_mode="SameStep")
     env.action_space.seed(0)
@@ -72,9 +73,10 @@ def batched(card: TaskCard, envs: int, seconds: float) -> float:
     return steps * envs / elapsed
 
 
-def fused(card: TaskCard, envs: int, seconds: float) -> float:
-    """Measure steps per second of one compiled program that acts at random,
-    steps, and resets finished episodes.
+def measure_fused(card: TaskCard, envs: int, seconds: float) -> float:
+    """Measure steps per second of one compiled program that acts at random.
+
+    It steps, and it resets finished episodes.
     """
     task = card.build()
     limit = jnp.int32(card.horizon)

@@ -1,6 +1,4 @@
-"""``rlsuite video``: an episode of a trained policy beside the reference player's,
-as MP4, GIF or WebP.
-"""
+"""Film a trained policy beside the reference player, as MP4, GIF or WebP."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,8 +48,7 @@ def video(
         int, typer.Option(help="Most pictures; of longer episodes some steps are left out.")
     ] = 600,
 ) -> None:
-    """Write a video of an episode: a trained policy,
-    and the reference player in the same episode beside it.
+    """Write a video of an episode of a trained policy, with the reference player beside it.
 
     The video plays in the task's own time if one to sixty steps pass in a second. Where steps are
     shorter, it is slow motion. The command says how fast it is.

@@ -22,18 +22,18 @@ from rlbench_suite.evaluation.protocol import calibration_seeds, evaluate
 from rlbench_suite.foundation.atomic_files import replacing
 
 SOLVED_BY_NOOP = 0.9
-"""Part of the way from random play to the reference
-at which doing nothing is about as good as the reference.
-"""
-NEARLY_ALL = 0.95
+"""Share of the way from random play to the reference from which doing nothing is about as good."""
+REFERENCE_SHARE = 0.95
 """Part of the reference's return at which any player is."""
 
-LARGEST_ERROR = 0.005
+MAX_ERROR = 0.005
 """Standard error that an end of the scale may have, in units of the score."""
 MAX_EPISODES = 100_000
 """Episodes of a player after which no more are played, whatever the error."""
-_BLOCK_EPISODES, _BLOCK_STEPS = 1_000, 5_000_000
-"""Episodes that are played at once: fewer where they are long."""
+_BLOCK_EPISODES = 1_000
+"""Episodes that are played at once; fewer where they are long."""
+_BLOCK_STEPS = 5_000_000
+"""Steps that the episodes played at once may have together."""
 
 
 def measure(
@@ -41,7 +41,7 @@ def measure(
     players: Sequence[str],
     *,
     episodes: int | None = None,
-    largest_error: float = LARGEST_ERROR,
+    largest_error: float = MAX_ERROR,
     seconds: float = math.inf,
     known_scores: Mapping[str, Score] | None = None,
 ) -> dict[str, Score]:
@@ -94,8 +94,9 @@ def measure(
 
 
 def too_uncertain(scores: Mapping[str, Score], largest_error: float) -> list[str]:
-    """Return the players at the ends of the scale whose means are
-    not known to this error, in units of the score.
+    """Return the players at the scale's ends whose means are less certain than this error.
+
+    The error is in units of the score.
 
     Where random play and doing nothing earn about the same, both may be the zero.
     """
@@ -150,8 +151,9 @@ class _Sample:
 
 
 def remark(scores: Mapping[str, Score]) -> str:
-    """Return two sentences if a player without skill is about
-    as good as the reference, so that scores mean little.
+    """Return two sentences if a player without skill is about as good as the reference.
+
+    Scores mean little then.
 
     It is if their intervals meet, or if it lacks little of the reference's return, or, doing
     nothing, of the way from random play to the reference.
@@ -164,7 +166,7 @@ def remark(scores: Mapping[str, Score]) -> str:
         if (player := scores.get(name)) is None:
             continue
         gap, reference_gain = reference.mean - player.mean, reference.mean - random.mean
-        near = gap < (1 - NEARLY_ALL) * abs(reference.mean) or (
+        near = gap < (1 - REFERENCE_SHARE) * abs(reference.mean) or (
             name == "noop" and gap < (1 - SOLVED_BY_NOOP) * reference_gain
         )
         if near or not reference.low > player.high:  # also without numbers
@@ -182,8 +184,9 @@ def remark(scores: Mapping[str, Score]) -> str:
 def write_scores(
     card: TaskCard, tier: str | None, scores: Mapping[str, Score], file: str = SCORES_FILE
 ) -> None:
-    """Write the scores at one difficulty to a file of the family,
-    and keep everything else in it, other players too.
+    """Write the scores at one difficulty to a file of the family, and keep everything else in it.
+
+    Other players' scores are kept too.
 
     Raises:
         OSError: the package cannot be written.

@@ -36,10 +36,10 @@ the mean difficulty of the instances.
 NO_SKILL = ("difficulty", "kind")
 """Entries that are no scores of answers, so that they have no skill."""
 
-COMMONEST = 5
+FREQUENT_SOLUTIONS = 5
 """Number of frequent solutions tried as constants, besides those that the puzzle names."""
 
-LARGEST = 200
+MAX_INSTANCES = 200
 """Largest number of training instances on which the best constant is chosen."""
 
 
@@ -49,8 +49,7 @@ def skill(score: float, chance: float) -> float:
 
 
 def measure_one_shot(puzzle: Puzzle[Any], count: int) -> dict[str, Score]:
-    """Return scores on ``count`` test instances with 95 % intervals,
-    and the mean difficulty of the instances.
+    """Return scores on ``count`` test instances with 95 % intervals, and their mean difficulty.
 
     Raises:
         ValueError: fewer than two instances.
@@ -59,7 +58,7 @@ def measure_one_shot(puzzle: Puzzle[Any], count: int) -> dict[str, Score]:
         raise ValueError(f"An interval needs at least 2 instances, got {count}.")
     instances = [puzzle.generate(seed, "test") for seed in range(count)]
     stream = stream_of(puzzle.name, "guess")
-    constant = best_constant(puzzle, min(count, LARGEST))
+    constant = best_constant(puzzle, min(count, MAX_INSTANCES))
     players: dict[str, Callable[[int, Any], str]] = {
         "nothing": lambda seed, instance: "",
         "guess": lambda seed, instance: puzzle.guess(instance, Dice(stream, seed)),
@@ -81,7 +80,9 @@ def measure_one_shot(puzzle: Puzzle[Any], count: int) -> dict[str, Score]:
 def best_constant(puzzle: Puzzle[Any], count: int) -> str:
     """Return the constant answer with the best score on training instances; the first of equals."""
     instances = [puzzle.generate(seed, "train") for seed in range(count)]
-    common = Counter(puzzle.solve(instance) for instance in instances).most_common(COMMONEST)
+    common = Counter(puzzle.solve(instance) for instance in instances).most_common(
+        FREQUENT_SOLUTIONS
+    )
     candidates = [*puzzle.constants(), *(answer for answer, _ in common)]
     return max(
         candidates, key=lambda answer: sum(puzzle.verify(each, answer).score for each in instances)

@@ -1,5 +1,4 @@
-"""Search for the best blind play of a task:
-sequences of actions that are fixed before the episode begins.
+"""Search for the best blind play of a task: sequences of actions fixed before the episode begins.
 
 A blind player sees no observation. It repeats a constant, a ladder of rising or falling actions, a
 period, or a whole sequence. If the task has an action mask, half of the players heed it: they take
@@ -50,11 +49,13 @@ KNOTS = 24
 """Actions in the table of a blind player."""
 PERIODS = (1, 2, 3, 4, 6, 8, 12, 24)
 """Periods of periodic tables; they divide :data:`KNOTS`."""
-PLAYERS_AT_ONCE, EPISODES_AT_ONCE = 64, 16
-"""Players of one call of the compiled program, and episodes of each."""
+PLAYERS_AT_ONCE = 64
+"""Players of one call of the compiled program."""
+EPISODES_AT_ONCE = 16
+"""Episodes of each of these players."""
 ELITE = 16
 """Players from which a round of improvement begins, and that play the final."""
-REPLACED = 0.2
+REPLACED_SHARE = 0.2
 """Share of the actions of a table that a round of improvement draws anew."""
 STEADY = ("constant", "ladder", "noop")
 """Kinds of players that do not count as sequences."""
@@ -69,9 +70,7 @@ class EpisodeResults(NamedTuple):
 
 
 class BlindPlayer(eqx.Module):
-    """A player that takes the actions of a table in turn,
-    each for some steps, and begins again at its end.
-    """
+    """A player that takes the actions of a table in turn, each for some steps, over and over."""
 
     table: Any
     """Actions, ``(KNOTS, *action shape)``"""
@@ -98,8 +97,9 @@ class BlindPlayer(eqx.Module):
 
 
 def next_legal(space: spaces.Space[Any], mask: jax.Array, action: jax.Array) -> jax.Array:
-    """Return the action, each part of it replaced
-    by the next legal choice in turn if the mask forbids it.
+    """Return the action with each part that the mask forbids replaced by a legal choice.
+
+    It is the next legal one in turn.
     """
     numbered: Any = space
     sizes = action_sizes(space)
@@ -213,8 +213,9 @@ class BlindSearch:
         return action.astype(self.task.action_space.dtype)
 
     def sample_steady(self, index: int) -> Candidate:
-        """Draw a constant or a ladder; the first ones are the no-op and,
-        of a discrete space, each action.
+        """Sample a constant or a ladder.
+
+        The first ones are the no-op and, of a discrete space, each action.
         """
         dtype = self.task.action_space.dtype
         heeds_mask = self.has_mask and index % 2 == 1
@@ -245,9 +246,7 @@ class BlindSearch:
         )
 
     def _steps_each(self) -> float:
-        """Draw for how long an action is held: one step,
-        the part of a horizon, or anything between.
-        """
+        """Sample how many steps an action is held: one, a part of the horizon, or between."""
         longest = max(1.0, self.task.card.horizon / KNOTS)
         choices = (1.0, longest, float(np.floor(longest ** self.rng.random())))
         return max(1.0, choices[self.rng.integers(len(choices))])
@@ -265,7 +264,7 @@ class BlindSearch:
                 )
             return first._replace(table=self._repeat(self._actions(1)[0]), kind="constant")
         crossed = np.where(self.rng.random(KNOTS).reshape(column) < 0.3, second.table, first.table)
-        replaced = self.rng.random(KNOTS).reshape(column) < REPLACED
+        replaced = self.rng.random(KNOTS).reshape(column) < REPLACED_SHARE
         table = np.where(replaced, self._actions(KNOTS), crossed)
         if self.continuous:
             noise = 0.1 * (self.high - self.low) * self.rng.normal(size=table.shape)
@@ -278,8 +277,9 @@ class BlindSearch:
     # -- playing -----------------------------------------------------------------------------------
 
     def play(self, players: list[Candidate], seeds: np.ndarray, split: str) -> EpisodeResults:
-        """Let each player play the episodes of its row of seeds,
-        ``(players, episodes)``; arrays of that shape.
+        """Let each player play the episodes of its row of seeds, ``(players, episodes)``.
+
+        The arrays of the result have that shape.
 
         Raises:
             ArithmeticError: a return is not finite, so that the task is faulty.
@@ -327,8 +327,9 @@ class BlindSearch:
         )
 
     def _merits(self, players: list[Candidate], first_seed: int) -> np.ndarray:
-        """Return the constrained mean scores of players
-        on the same training episodes, ``(players,)``.
+        """Return the players' constrained mean scores on the same training episodes.
+
+        The shape is ``(players,)``.
         """
         seeds = np.tile(first_seed + np.arange(EPISODES_AT_ONCE), (PLAYERS_AT_ONCE, 1))
         merits: list[float] = []

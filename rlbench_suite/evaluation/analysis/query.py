@@ -187,7 +187,8 @@ def _load_failed(connection: DuckDBPyConnection, runs: Sequence[Run]) -> None:
 
 def _load_files(connection: DuckDBPyConnection, runs: Iterable[Run], table: str, name: str) -> None:
     """Copy one file of every cell into a table. It has the columns of all files."""
-    selects, arguments = [], []
+    selects = []
+    arguments = []
     for run in runs:
         files = [str(run.cell_path(result.cell) / name) for result in run.results()]
         if missing := [file for file in files if not Path(file).is_file()]:

@@ -1,6 +1,4 @@
-"""Record episodes in physical units, as tables and pictures,
-with the reference player beside the agent.
-"""
+"""Record episodes in physical units as tables and pictures, with the reference beside the agent."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ import pyarrow.parquet as pq
 
 from rlbench_suite.core import registry
 from rlbench_suite.core.task import Task
-from rlbench_suite.evaluation.analysis.step_response import Tracked, tracked
+from rlbench_suite.evaluation.analysis.step_response import Tracked, tracked_quantities
 from rlbench_suite.evaluation.analysis.sweeps import refuse_other_spaces
 from rlbench_suite.evaluation.runs.cell_policies import find_cell, read_policy
 from rlbench_suite.evaluation.trajectory import Trajectory, columns, play
@@ -43,8 +41,9 @@ def policy_of_agent(task: Task[Any, Any], name: str) -> Any:
 
 
 def policy_of_cell(task: Task[Any, Any], run: Path, cell_name: str) -> tuple[str, Any]:
-    """Return the name of a cell's agent and its policy,
-    which may have been trained on another task of equal spaces.
+    """Return the name of a cell's agent and its policy.
+
+    The policy may have been trained on another task of equal spaces.
 
     Raises:
         ValueError: there is no such cell, or its policy cannot play the task.
@@ -71,8 +70,9 @@ def record(
 
 
 def table(task: Task[Any, Any], episodes: Mapping[str, Sequence[Trajectory]]) -> pa.Table:
-    """Return a row for each step of each episode and player,
-    and for each agent where a task has several.
+    """Return a row for each step of each episode and player.
+
+    Where a task has several agents, each has its own row.
     """
     tables = []
     for name, player_episodes in episodes.items():
@@ -107,12 +107,10 @@ def write(path: Path, table: pa.Table) -> None:
 def tracked_by_player(
     task: Task[Any, Any], episodes: Mapping[str, Sequence[Trajectory]]
 ) -> dict[str, list[list[Tracked]]]:
-    """Return the tracked quantities of each episode of each player;
-    of several agents those of all.
-    """
+    """Return the tracked quantities of each episode of each player, those of all its agents."""
     return {
         name: [
-            tracked(task, episode, agent)
+            tracked_quantities(task, episode, agent)
             for episode in player_episodes
             for agent in range(task.card.agents)
         ]

@@ -1,5 +1,6 @@
-"""Recorded signals in an engineer's quantities:
-rise and settling time, overshoot, ripple, rms error, trips.
+"""Measure recorded signals in an engineer's quantities.
+
+These are rise and settling time, overshoot, ripple, rms error and trips.
 
 A *tracked* quantity is a signal with its set point, or an error that should be zero. A step of the
 set point is a change of at least :data:`STEP` of its range after which it holds for
@@ -54,8 +55,9 @@ class Response(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """One tracked quantity over all episodes:
-    medians over the steps of its set point, and the rms error.
+    """One tracked quantity over all episodes, with medians and the rms error.
+
+    Medians are taken over the steps of its set point.
     """
 
     name: str
@@ -86,7 +88,8 @@ def step_response(time: np.ndarray, value: np.ndarray, before: float, after: flo
     outside = np.flatnonzero(np.abs(share - 1) > BAND)
     settling = ripple = math.nan
     if not outside.size:
-        settling, inside = 0.0, value
+        settling = 0.0
+        inside = value
     elif outside[-1] + 1 < len(share):
         last = outside[-1]
         edge = 1 + math.copysign(BAND, share[last] - 1)
@@ -98,8 +101,7 @@ def step_response(time: np.ndarray, value: np.ndarray, before: float, after: flo
 
 
 def steps_of(setpoint: np.ndarray) -> list[tuple[int, int]]:
-    """Return where the steps of a set point begin and end:
-    the first sample of each, and the sample after its last.
+    """Return the first sample of each step of a set point, and the sample after its last.
 
     The first of them begins with the set point itself if that holds.
     """
@@ -130,9 +132,10 @@ def responses(tracked: Tracked) -> list[Response]:
     return answers
 
 
-def tracked(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[Tracked]:
-    """Return the tracked quantities of an episode:
-    ``X`` with ``setpoint_X``, and the errors that the task names.
+def tracked_quantities(task: Task[Any, Any], episode: Trajectory, agent: int = 0) -> list[Tracked]:
+    """Return the tracked quantities of an episode.
+
+    They are each ``X`` with a ``setpoint_X``, and the errors that the task names.
 
     The measure of a name is true and of the end of each step, while an observation may be noisy. So
     the measure is taken where there is one, after the first sample; else the set point minus

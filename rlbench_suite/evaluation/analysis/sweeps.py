@@ -1,5 +1,6 @@
-"""Play the saved policies of a run under other conditions:
-other settings or constants of the task, slower decisions.
+"""Play the saved policies of a run under other conditions.
+
+These are other settings or constants of the task, or slower decisions.
 
 A sweep trains nothing. Each policy of a run plays the evaluation episodes of its own seed once for
 every value. Scores use the anchors of the run, so 0 and 1 mean the same at every value. The player
@@ -53,13 +54,14 @@ from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.process import precision
 
 INTERVAL = "decision interval"
-"""Name of what :func:`sweep_frequency` varies:
-the number of steps for which a policy holds each action.
+"""Name of the quantity that :func:`sweep_frequency` varies.
+
+It is the number of steps for which a policy holds each action.
 """
 TIMES = "times"
 """Beginning of the parameter that :func:`sweep_constant` varies: ``times inertia``."""
 FOLDER = "sweeps"
-_LONGEST_VALUES = 48
+_MAX_VALUE_CHARACTERS = 48
 """Characters up to which the name of a sweep's files lists its values."""
 SCHEMA = pa.schema([
     ("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64()), ("parameter", pa.string()),
@@ -88,9 +90,7 @@ class Sweep:
     """Failed cells on the task by agent. Such an agent is not played."""
 
     def notes(self) -> list[str]:
-        """Return the sentences on agents without a curve,
-        and on episodes that count as the floor.
-        """
+        """Return sentences on agents without a curve and on episodes that count as the floor."""
         sentences = [
             f"{agent} has no curve: {number} of its cells on {self.card.name} failed, and a mean "
             "over the others would "
@@ -113,7 +113,7 @@ class Sweep:
     def name(self) -> str:
         """Name of the files, without a suffix. Sweeps of other values have other names."""
         values = ",".join(self.values)
-        if len(values) > _LONGEST_VALUES or set(values) & set("/\\:"):
+        if len(values) > _MAX_VALUE_CHARACTERS or set(values) & set("/\\:"):
             values = f"{len(self.values)}_values_{hashlib.sha256(values.encode()).hexdigest()[:12]}"
         return f"{self.card.file_name}-{self.parameter.replace(' ', '_')}-{values}"
 
@@ -134,17 +134,14 @@ class Sweep:
         }
 
     def violations(self) -> dict[str, list[bool]]:
-        """Return whether each agent violates the task's constraint
-        at each value, on the mean over seeds.
-        """
+        """Return whether each agent violates the constraint at each value, on the mean of seeds."""
+        costs: dict[str, dict[str, list[float]]] = {}
+        for row in self.rows:
+            agent_costs = costs.setdefault(row["agent"], {value: [] for value in self.values})
+            agent_costs[row["value"]].append(row["mean_cost"])
         return {
-            agent: [
-                self.card.violates(
-                    np.mean([r["mean_cost"] for r in self.rows if (r["agent"], r["value"]) == pair])
-                )
-                for pair in ((agent, value) for value in self.values)
-            ]
-            for agent in dict.fromkeys(row["agent"] for row in self.rows)
+            agent: [self.card.violates(np.mean(agent_costs[value])) for value in self.values]
+            for agent, agent_costs in costs.items()
         }
 
     def frequency_averaged(self) -> dict[str, Estimate]:
@@ -158,8 +155,7 @@ class Sweep:
 
 
 def sweep_setting(path: Path, task_id: str | None, parameter: str, values: Sequence[str]) -> Sweep:
-    """Play the policies of a run at each value of a setting of a task,
-    or at each of its difficulties.
+    """Play the policies of a run at each value of a setting of a task, or at each difficulty.
 
     Raises:
         ValueError: the run does not have the task, the task takes no such setting or value, or its
@@ -195,8 +191,7 @@ def sweep_setting(path: Path, task_id: str | None, parameter: str, values: Seque
 
 
 def sweep_constant(path: Path, task_id: str | None, name: str, factors: Sequence[float]) -> Sweep:
-    """Play the policies of a run on plants in
-    which a constant is a multiple of the one that the task has.
+    """Play the policies of a run on plants whose constant is a multiple of the task's own.
 
     What an episode draws is that of the other plant. What is built into the task stays. If the
     constant cannot be drawn, or no draw depends on it, the task of the other constant is played as
@@ -207,7 +202,8 @@ def sweep_constant(path: Path, task_id: str | None, name: str, factors: Sequence
             this multiple.
     """
     run, task = _open(path, task_id)
-    card, constants = task.card, {constant.name: constant for constant in task.constants()}
+    card = task.card
+    constants = {constant.name: constant for constant in task.constants()}
     if name not in constants:
         raise ValueError(
             unknown(f"constant of {card.id}", name, constants)
@@ -275,8 +271,9 @@ def _shapes(space: Any) -> Any:
 
 
 def sweep_frequency(path: Path, task_id: str | None, intervals: Sequence[int]) -> Sweep:
-    """Play the policies of a run so that they decide every a steps
-    and hold the action between, for each interval a.
+    """Play the policies of a run so that they decide every a steps, for each interval a.
+
+    They hold the action between decisions.
 
     Raises:
         ValueError: the run does not have the task, or the intervals are not at least two increasing
@@ -314,8 +311,9 @@ def _sweep(
     parameter: str,
     conditions: Mapping[str, tuple[Task[Any, Any], int]],
 ) -> Sweep:
-    """Play each policy under each condition: a task,
-    and the number of steps for which an action is held.
+    """Play each policy under each condition.
+
+    A condition is a task and the number of steps for which an action is held.
     """
     scale, floor = run.manifest.scale(task.card.id), run.manifest.floor(task.card.id)
     failed = Counter(cell.agent for cell in run.failures() if cell.task == task.card.id)
@@ -351,8 +349,9 @@ def _sweep(
 def _policies(
     run: Run, task: Task[Any, Any], omitted: Collection[str]
 ) -> Iterator[tuple[Cell, Callable[[Task[Any, Any]], Any]]]:
-    """Yield the finished cells of a task,
-    each with a function that returns its policy for a task like it.
+    """Yield the finished cells of a task, each with a function that opens its policy.
+
+    The function takes a task of equal spaces.
 
     Agents in ``omitted`` have none.
 
@@ -461,8 +460,9 @@ class _HeldOnHost:
 
 
 def write(sweep: Sweep) -> Path:
-    """Write the table as Parquet and the curve
-    as a page into the folder ``sweeps`` of the run; return the page's path.
+    """Write the table as Parquet and the curve as a page, and return the page's path.
+
+    Both lie in the folder ``sweeps`` of the run.
 
     Raises:
         CannotWrite: the system refused.

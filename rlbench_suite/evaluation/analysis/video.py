@@ -49,9 +49,7 @@ class Video(NamedTuple):
 
 
 def actions_of_episode(task: Task[Any, Any], policy: Any, seed: int, split: str) -> np.ndarray:
-    """Play the first episode of a seed as an evaluation does, and return its actions ``(steps,
-    ...)``.
-    """
+    """Play a seed's first episode as an evaluation does; return its actions ``(steps, ...)``."""
     with compiling(task.card.id):
         record = evaluate(task, policy, range(seed, seed + 1), split=split)
     return np.asarray(record.actions[0, : int(record.length[0])]).astype(task.action_space.dtype)
@@ -124,8 +122,7 @@ def _picture(scenes: Mapping[str, Scene], step: int) -> Image.Image:
 
 
 def write(path: Path, video: Video) -> Video:
-    """Write a video in the format of the path's suffix,
-    and return it with the pace at which it is shown.
+    """Write a video in the format of the path's suffix, and return it with its pace.
 
     Raises:
         ValueError: another suffix.

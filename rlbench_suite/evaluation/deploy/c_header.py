@@ -1,5 +1,6 @@
-"""A network as one C99 header for a microcontroller:
-physical quantities in and out, float32, no heap, no recursion.
+"""Write a network as one C99 header for a microcontroller.
+
+It takes and gives physical quantities in float32, without heap and without recursion.
 
 The header needs ``math.h`` alone. Everything in it is made from numbers, from the names of the
 task's signals as C identifiers, and from fixed text. Of other texts only letters, digits and
@@ -231,9 +232,7 @@ def _measure_size(network: Network, eight_bits: bool) -> dict[str, int]:
 
 
 def _constants(network: Network, inputs: Sequence[Signal]) -> dict[str, int]:
-    """Return the sizes of arguments, and the index of each signal's first entry,
-    by the names of C constants.
-    """
+    """Return the sizes of arguments and each signal's first index, by names of C constants."""
     discrete = bool(network.choices)
     constants = {
         "INPUTS": network.features,
@@ -249,8 +248,9 @@ def _constants(network: Network, inputs: Sequence[Signal]) -> dict[str, int]:
 
 
 def _local_arrays(network: Network) -> list[str]:
-    """Declare the arrays of a step: two that layers read and write in turn,
-    and those of joins and memories.
+    """Declare the arrays of a step.
+
+    Layers read and write two of them in turn; joins and memories have their own.
     """
     width = max(network.widths())
     arrays = [f"a[{width}]", f"b[{width}]"]
@@ -394,8 +394,9 @@ def _number(value: float) -> str:
 
 
 def _gate_sizes(network: Network) -> tuple[int, int]:
-    """Return the sizes of what a memory's gates compute
-    from its input and from its memory; 0 without them.
+    """Return the sizes of what a memory's gates compute, from its input and from its memory.
+
+    Both are 0 without a memory.
     """
     memory = next((layer for layer in network.layers if isinstance(layer, Memory)), None)
     if memory is None:

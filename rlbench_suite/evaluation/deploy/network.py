@@ -1,5 +1,6 @@
-"""Acting policies as short lists of layers, whatever agent trained them:
-the form in which they leave the simulator.
+"""Acting policies as short lists of layers, whatever agent trained them.
+
+Policies leave the simulator in this form.
 
 A learned policy gives its parameters as plain data
 (:class:`rlbench_suite.core.policy.ActingParameters`), and :func:`build_network` makes a
@@ -52,8 +53,9 @@ class Relu(NamedTuple):
 
 
 class GRU(NamedTuple):
-    """Gated recurrent unit of ``U`` units,
-    whose weights hold three gates side by side: reset, keep, candidate.
+    """Gated recurrent unit of ``U`` units.
+
+    Its weights hold three gates side by side: reset, keep, candidate.
 
     Its output is its input with the new memory behind it.
     """
@@ -71,7 +73,7 @@ class GRU(NamedTuple):
         """Size of the memory."""
         return self.units
 
-    def ahead(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    def next_memory(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
         """Return the next memory."""
         from_input = np.split(x @ self.inputs.weight + self.inputs.bias, 3, -1)
         from_memory = np.split(memory @ self.recurrence.weight + self.recurrence.bias, 3, -1)
@@ -80,8 +82,9 @@ class GRU(NamedTuple):
 
 
 class LSTM(NamedTuple):
-    """Long short-term memory of ``U`` cells, whose weights hold input gate,
-    forget gate, candidate and output gate.
+    """Long short-term memory of ``U`` cells.
+
+    Its weights hold input gate, forget gate, candidate and output gate.
 
     Its memory holds cells, then outputs; it appends the outputs.
     """
@@ -99,7 +102,7 @@ class LSTM(NamedTuple):
         """Size of the memory, ``2 U``."""
         return 2 * self.units
 
-    def ahead(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    def next_memory(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
         """Return the next memory."""
         cell, output = np.split(memory, 2, -1)
         from_input = np.split(x @ self.inputs.weight + self.inputs.bias, 4, -1)
@@ -110,8 +113,9 @@ class LSTM(NamedTuple):
 
 
 class MinGRU(NamedTuple):
-    """Linear recurrence of ``U`` units,
-    whose weights hold a gate and a candidate that see the input alone.
+    """Linear recurrence of ``U`` units.
+
+    Its weights hold a gate and a candidate, which see the input alone.
     """
 
     inputs: Affine
@@ -126,7 +130,7 @@ class MinGRU(NamedTuple):
         """Size of the memory."""
         return self.units
 
-    def ahead(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    def next_memory(self, x: np.ndarray, memory: np.ndarray) -> np.ndarray:
         """Return the next memory."""
         gate, candidate = np.split(x @ self.inputs.weight + self.inputs.bias, 2, -1)
         share = _sigmoid(gate)
@@ -213,7 +217,7 @@ class Network:
                 case Relu():
                     x = np.maximum(x, 0)
                 case GRU() | LSTM() | MinGRU():
-                    memory = layer.ahead(x, memory)
+                    memory = layer.next_memory(x, memory)
                     x = np.concatenate([x, memory[..., -layer.units :]], -1)
                 case Join():
                     assert normalised is not None
@@ -233,7 +237,8 @@ class Network:
         """
         first, *tail = self.layers
         if not isinstance(first, Scale):
-            tail, zero = [first, *tail], np.zeros(self.features, np.float32)
+            tail = [first, *tail]
+            zero = np.zeros(self.features, np.float32)
             first = Scale(zero, zero + 1, zero)
         scale = np.asarray(observation, np.float64)
         layers: list[Layer] = [
@@ -258,11 +263,12 @@ class Network:
                     layers.append(layer)
         return replace(self, layers=tuple(layers))
 
-    def quantised(self) -> Network:
-        """Return the network with the weights that eight bits hold:
-        whole numbers of a step that each output has.
+    def quantise(self) -> Network:
+        """Return the network with the weights that eight bits hold.
+
+        They are whole numbers of a step that each output has.
         """
-        return replace(self, layers=tuple(_quantised(layer) for layer in self.layers))
+        return replace(self, layers=tuple(_quantise_layer(layer) for layer in self.layers))
 
 
 def quantise(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -306,8 +312,9 @@ def _memory(parameters: ActingParameters) -> Memory:
 
 
 def _score_actions(parameters: ActingParameters) -> list[Layer]:
-    """Return the layers behind the last activation
-    of a network that scores actions by their features.
+    """Return the last layers of a network that scores actions by their features.
+
+    They follow its last activation.
     """
     features = np.asarray(parameters.action_features, np.float64).T
     last = parameters.layers[-1]
@@ -335,8 +342,9 @@ def affine(layer: Any) -> Affine:
 
 
 def normalise(moments: Any, limit: float = 10.0) -> list[Layer]:
-    """Return the layers that normalise observations:
-    to zero mean and unit variance, clipped to ``limit``.
+    """Return the layers that normalise observations to zero mean and unit variance.
+
+    The result is clipped to ``limit``.
 
     Args:
         moments: object with ``mean`` and ``scale``, the variance that normalises each feature.
@@ -386,7 +394,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return half
 
 
-def _quantised(layer: Layer) -> Layer:
+def _quantise_layer(layer: Layer) -> Layer:
     if isinstance(layer, Affine):
         return _eight_bits(layer)
     return type(layer)(*map(_eight_bits, layer)) if isinstance(layer, Memory) else layer

@@ -1,5 +1,6 @@
-"""A network as an ONNX file with the signature
-of ``onnx_policy.py``. onnx writes it; NumPy made its numbers.
+"""Write a network as an ONNX file with the signature of ``onnx_policy.py``.
+
+onnx writes the file; NumPy made its numbers.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from rlbench_suite.evaluation.deploy.network import (
     Scale,
     Tanh,
 )
-from rlbench_suite.evaluation.policy_files.onnx_policy import NEEDED
+from rlbench_suite.evaluation.policy_files.onnx_policy import MISSING_EXTRA
 
-OPSET, IR = 17, 8
-"""Versions of the operators and of the file that onnxruntime has read since 2022."""
+OPSET = 17
+"""Version of the operators, which onnxruntime has read since 2022."""
+IR = 8
+"""Version of the file format, likewise."""
 
 
 def model(network: Network, task_id: str, *, masked: bool) -> bytes:
@@ -42,7 +45,7 @@ def model(network: Network, task_id: str, *, masked: bool) -> bytes:
     try:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:
-        raise ImportError(NEEDED) from None
+        raise ImportError(MISSING_EXTRA) from None
     graph, number, boolean = _Graph(network), TensorProto.FLOAT, TensorProto.BOOL
     answer = "logits" if network.choices else "action"
     inputs = [("observation", number, network.features)]
@@ -126,7 +129,7 @@ class _Graph:
         ends, axis = np.arange(count + 1)[:, None] * units, np.array([1])
         return [self.apply("Slice", x, ends[i], ends[i + 1], axis) for i in range(count)]
 
-    def _mixed(self, share: str, there: str, here: str, output: str = "") -> str:
+    def _mix(self, share: str, there: str, here: str, output: str = "") -> str:
         """Return ``share * there + (1 - share) * here``."""
         remaining_share = self.apply("Sub", np.ones(1, np.float32), share)
         return self.apply(
@@ -138,7 +141,8 @@ class _Graph:
 
     def _memory(self, layer: Memory, x: str) -> str:
         """Add a memory; return what it appends to its input."""
-        units, from_input = layer.units, self._layer(layer.inputs, x)
+        units = layer.units
+        from_input = self._layer(layer.inputs, x)
         match layer:
             case GRU():
                 a = self._split(from_input, 3, units)
@@ -147,10 +151,10 @@ class _Graph:
                 candidate = self.apply(
                     "Tanh", self.apply("Add", a[2], self.apply("Mul", reset, b[2]))
                 )
-                return self._mixed(keep, "state", candidate, "next_state")
+                return self._mix(keep, "state", candidate, "next_state")
             case MinGRU():
                 gate, candidate = self._split(from_input, 2, units)
-                return self._mixed(self.apply("Sigmoid", gate), candidate, "state", "next_state")
+                return self._mix(self.apply("Sigmoid", gate), candidate, "state", "next_state")
             case LSTM():
                 cell, output = self._split("state", 2, units)
                 gates = self._split(

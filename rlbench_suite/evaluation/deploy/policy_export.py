@@ -1,6 +1,4 @@
-"""Export the acting policy of a cell: as ONNX in the units of the spaces,
-or as a C header in physical units.
-"""
+"""Export a cell's acting policy as ONNX in the spaces' units, or as a C header in physical ones."""
 
 from __future__ import annotations
 
@@ -21,9 +19,9 @@ from rlbench_suite.evaluation.protocol import evaluate, evaluation_seeds
 from rlbench_suite.evaluation.runs.cell_policies import find_cell, read_policy
 from rlbench_suite.evaluation.trajectory import Trajectory, play
 
-_NUMBERS = 4096
+_TEST_VECTOR_NUMBERS = 4096
 """Approximate number of observed numbers in the test vectors of a header."""
-_CHECKED = 4
+_CHECKED_EPISODES = 4
 """Episodes on which an exported network is compared with its policy."""
 
 
@@ -38,21 +36,21 @@ class Export:
     episodes: list[Trajectory]
     """Episodes of the policy."""
     difference: float
-    """Largest difference of an action between policy and network in these episodes, in parts of the
-    action's range; of discrete actions, the part that differs.
+    """Largest difference between an action of the policy and one of the network.
+
+    It is a share of the action's range; of discrete actions, the share that differs.
     """
     loss: float | None = None
-    """With weights of eight bits: by how much the mean return
-    of the cell's evaluation episodes falls.
+    """Fall of the mean return of the cell's evaluation episodes with weights of eight bits.
+
+    None with other weights.
     """
     mean_cost: float = 0.0
     """Mean constraint cost of the cell's evaluation episodes."""
 
     @property
     def broken_limit(self) -> str:
-        """Sentence that says that the policy breaks the task's constraint;
-        empty if it keeps it or there is none.
-        """
+        """Sentence that says that the policy breaks the task's constraint; else empty."""
         constraint = self.task.card.constraint
         if constraint is None or not self.task.card.violates(self.mean_cost):
             return ""
@@ -88,7 +86,7 @@ def read_export(
     seeds = evaluation_seeds(task.card, cell.seed, run.manifest.budget)
     loss = None
     if eight_bits:
-        before, network = network, network.quantised()
+        before, network = network, network.quantise()
         returns = [
             float(
                 np.mean(
@@ -101,7 +99,7 @@ def read_export(
         ]
         loss = returns[0] - returns[1]
     player = policy if not network.sampled and not eight_bits else NetworkPolicy(network, task)
-    episodes = play(task, player, seeds[:_CHECKED])
+    episodes = play(task, player, seeds[:_CHECKED_EPISODES])
     result = run.result(cell)
     mean_cost = result.mean_cost if result else 0.0
     return Export(cell, task, network, episodes, difference(network, episodes), loss, mean_cost)
@@ -157,8 +155,10 @@ def c(export: Export, name: str) -> str:
     Raises:
         ValueError: a number is not finite.
     """
-    task, network, episode = export.task, export.network, export.episodes[0]
-    steps = min(len(episode.actions), max(4, min(32, _NUMBERS // network.features)))
+    task = export.task
+    network = export.network
+    episode = export.episodes[0]
+    steps = min(len(episode.actions), max(4, min(32, _TEST_VECTOR_NUMBERS // network.features)))
     observation_scales = entry_scales(task, "observation", network.features)
     acted = (
         np.ones(network.outputs)

@@ -127,9 +127,7 @@ def sha256(path: Path) -> str:
 
 
 def _is_safetensors(path: Path) -> bool:
-    """Return True if a file begins like safetensors:
-    with the length of a JSON object, then the object.
-    """
+    """Return True if a file begins like safetensors, with a length and a JSON object."""
     with path.open("rb") as file:
         return file.read(9)[8:] == b"{"
 

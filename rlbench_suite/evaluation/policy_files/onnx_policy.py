@@ -1,5 +1,6 @@
-"""Policies in ONNX, which other libraries export. onnxruntime plays them
-on the CPU with one thread.
+"""Play policies in ONNX, which other libraries export.
+
+onnxruntime plays them on the CPU with one thread.
 
 The names of inputs and outputs are the signature. A row is one agent of one environment::
 
@@ -21,7 +22,7 @@ which may never end.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,15 @@ import numpy as np
 from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows
 from rlbench_suite.foundation.unknown_names import MAX_QUOTE, unknown
+from rlbench_suite.evaluation.policy_files.file_agent import FileAgent
 
 NAME = "onnx"
-SUFFIX = ".onnx"
 INPUTS = ("observation", "action_mask", "state")
 ANSWERS = ("action", "mean", "logits")
 OUTPUTS = (*ANSWERS, "next_state")
 LOOPS = frozenset({"Loop", "Scan"})
 """Operators that repeat others. No exported policy of a known library has one."""
-NEEDED = (
+MISSING_EXTRA = (
     "ONNX policies need onnx and onnxruntime; install them with: pip install 'rlbench-suite[onnx]'"
 )
 
@@ -53,36 +54,13 @@ def read_task(path: Path) -> str | None:
     return next((entry.value for entry in _model(path).metadata_props if entry.key == "task"), None)
 
 
-class OnnxAgent:
+class OnnxAgent(FileAgent):
     """Agent that reads ONNX files. It cannot train."""
 
     name = NAME
-    learns = False
-
-    def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if a space of the task has no place in the signature."""
-        FlatRows(task)
-
-    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return no hyperparameters: a file has none."""
-        return {}
-
-    def train(
-        self,
-        task: Task[Any, Any],
-        *,
-        seed: int,
-        budget: str,
-        hyperparameters: Mapping[str, Any] | None = None,
-    ) -> Iterator[Any]:
-        """Refuse to train.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError(
-            "The agent 'onnx' plays files and trains nothing; play one by rlsuite-eval judge FILE."
-        )
+    why_untrained = (
+        "The agent 'onnx' plays files and trains nothing; play one by rlsuite-eval judge FILE."
+    )
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str) -> OnnxPolicy:
         """Read a file.
@@ -92,9 +70,6 @@ class OnnxAgent:
             ValueError: it is not a policy for the task.
         """
         return OnnxPolicy(Path(path), task)
-
-    def save(self, policy: Any, path: str) -> None:
-        """Write nothing: the run has a copy of the file."""
 
 
 class OnnxPolicy:
@@ -214,9 +189,7 @@ class OnnxPolicy:
             )
 
     def _try_it(self) -> None:
-        """Play one step on zeros, so that a file that does
-        not fit is refused before anything runs.
-        """
+        """Play one step on zeros, which refuses a file that does not fit before anything runs."""
         self.act(self.rows.zeros(2), None)
         if (
             self._memory is not None
@@ -257,7 +230,7 @@ def _model(path: Path) -> Any:
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError:
-        raise ImportError(NEEDED) from None
+        raise ImportError(MISSING_EXTRA) from None
     try:
         model = onnx.load_model_from_string(path.read_bytes())
     except (DecodeError, ValueError):
@@ -312,7 +285,7 @@ def _session(path: Path, data: bytes) -> Any:
     try:
         import onnxruntime
     except ImportError:
-        raise ImportError(NEEDED) from None
+        raise ImportError(MISSING_EXTRA) from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4

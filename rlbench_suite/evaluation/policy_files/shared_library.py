@@ -1,5 +1,6 @@
-"""Controllers as shared libraries: native code,
-which only ``rlsuite-eval judge FILE --trust`` loads.
+"""Play controllers in shared libraries: native code that ``rlsuite-eval judge FILE --trust`` loads.
+
+No other command loads it.
 
 A library exports these C functions. Headers of ``rlsuite-eval deploy --format c`` have them with
 ``RLSUITE_LIBRARY`` defined; a controller of your own may be written by hand::
@@ -25,7 +26,6 @@ import ctypes
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,22 +34,24 @@ import numpy as np
 from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows, entry_scales
 from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint, sha256
+from rlbench_suite.evaluation.policy_files.file_agent import FileAgent
 
 NAME = "controller"
-TRUSTED = "RLSUITE_TRUSTED_CONTROLLER"
+TRUSTED_VARIABLE = "RLSUITE_TRUSTED_CONTROLLER"
 """Environment variable with the SHA-256 of the one file that may be loaded.
 
 It reaches worker processes.
 """
 ABI = 1
 _SIZES = ("abi", "inputs", "outputs", "discrete", "state_bytes")
-_LARGEST = 2**24
+_MAX_STATE_BYTES = 2**24
 """Largest memory of a controller in bytes."""
 
 
 def open_controller(path: Path, *, trust: bool) -> Checkpoint:
-    """Return a shared library as a policy to evaluate,
-    and let this process and its workers load it.
+    """Return a shared library as a policy to evaluate.
+
+    This process and its workers may load it from then on.
 
     Raises:
         OSError: the file cannot be read.
@@ -60,42 +62,15 @@ def open_controller(path: Path, *, trust: bool) -> Checkpoint:
         raise ValueError(
             f"{path} is native code, which may do anything on this machine; add --trust to run it."
         )
-    os.environ[TRUSTED] = digest
+    os.environ[TRUSTED_VARIABLE] = digest
     return Checkpoint(path, digest, NAME, None, {})
 
 
-class ControllerAgent:
+class ControllerAgent(FileAgent):
     """Agent that loads shared libraries. It cannot train."""
 
     name = NAME
-    learns = False
-
-    def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if a space
-        of the task has no place among the arguments of a controller.
-        """
-        FlatRows(task)
-
-    def hyperparameters(self, task: Task[Any, Any], budget: str) -> dict[str, Any]:
-        """Return no hyperparameters: a file has none."""
-        return {}
-
-    def train(
-        self,
-        task: Task[Any, Any],
-        *,
-        seed: int,
-        budget: str,
-        hyperparameters: Mapping[str, Any] | None = None,
-    ) -> Iterator[Any]:
-        """Refuse to train.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError(
-            "A controller trains nothing; play its file by rlsuite-eval judge FILE --trust."
-        )
+    why_untrained = "A controller trains nothing; play its file by rlsuite-eval judge FILE --trust."
 
     def load(self, path: str, task: Task[Any, Any], *, budget: str) -> Controller:
         """Load a library.
@@ -105,9 +80,6 @@ class ControllerAgent:
             ValueError: it is not trusted, or is no controller for the task.
         """
         return Controller(Path(path), task)
-
-    def save(self, policy: Any, path: str) -> None:
-        """Write nothing: the run has a copy of the file."""
 
 
 class Controller:
@@ -138,9 +110,10 @@ class Controller:
                 raise ValueError(
                     f"{path}: on {rows.task_id} rlsuite_{name}() is {value}, got {sizes[name]}."
                 )
-        if not 0 <= sizes["state_bytes"] <= _LARGEST:
+        if not 0 <= sizes["state_bytes"] <= _MAX_STATE_BYTES:
             raise ValueError(
-                f"{path}: rlsuite_state_bytes() is 0 to {_LARGEST}, got {sizes['state_bytes']}."
+                f"{path}: rlsuite_state_bytes() is 0 to {_MAX_STATE_BYTES}, got "
+                f"{sizes['state_bytes']}."
             )
         self._bytes = max(1, sizes["state_bytes"])
         self._begin, self._step = self._function("reset"), self._function("step")
@@ -171,7 +144,8 @@ class Controller:
             ValueError: the controller gives a number that is not finite, or a choice that does not
                 exist.
         """
-        rows, mask = self.rows, self.rows.mask(action_masks)
+        rows = self.rows
+        mask = self.rows.mask(action_masks)
         quantities = np.ascontiguousarray(
             rows.observe(observations) * self._observation_scales, np.float32
         )
@@ -211,7 +185,7 @@ def _load(path: Path) -> ctypes.CDLL:
         ValueError: the command line did not trust this file.
     """
     data = path.read_bytes()
-    if hashlib.sha256(data).hexdigest() != os.environ.get(TRUSTED):
+    if hashlib.sha256(data).hexdigest() != os.environ.get(TRUSTED_VARIABLE):
         raise ValueError(
             f"{path} is native code and is not loaded: only rlsuite-eval judge FILE --trust loads "
             "a controller."

@@ -34,8 +34,8 @@ from rlbench_suite.core.registry import constraint
 from rlbench_suite.evaluation.report.paired_cells import (
     Gap,
     Pairs,
-    apart,
     count,
+    find_separate_pairs,
     gaps,
     on_apart,
     on_shared,
@@ -54,9 +54,9 @@ from rlbench_suite.evaluation.statistics import aggregates, profiles
 from rlbench_suite.evaluation.statistics.intervals import Estimate
 from rlbench_suite.evaluation.statistics.permutation import holm, sign_flip_test
 from rlbench_suite.evaluation.statistics.power import (
-    LEAST_SEEDS,
     LEVEL,
-    MOST_SEEDS,
+    MAX_SEEDS,
+    MIN_PAIRED_SEEDS,
     POWER,
     seeds_needed,
 )
@@ -106,9 +106,7 @@ class TaskDifference:
 
     @property
     def survives(self) -> bool:
-        """True if the sign of the difference survives the failures
-        that the pairs cannot exclude.
-        """
+        """True if unseen failures that the pairs allow cannot turn the difference's sign."""
         return survives(self.difference.point, self.unseen, self.seeds)
 
 
@@ -169,22 +167,21 @@ class Verdict:
     ranks_below: str | None
     words: str
 
-    def violated(self, agent: str) -> list[str]:
+    def violated_tasks(self, agent: str) -> list[str]:
         """Return the ids of the tasks whose constraints an agent violates."""
         return [task.task for task in self.tasks if agent in task.violating]
 
     @property
     def runs(self) -> int:
-        """Number of pairs on which the share of unseen failures is judged:
-        the fewest of a task, on every task.
+        """Number of pairs on which the share of unseen failures is judged.
+
+        Every task counts as many pairs as the one with the fewest.
         """
         return self.seeds * len(self.tasks)
 
     @property
     def survives(self) -> bool:
-        """True if the sign of the difference survives the failures
-        that the pairs cannot exclude.
-        """
+        """True if unseen failures that the pairs allow cannot turn the difference's sign."""
         return survives(self.difference.point, self.unseen, self.runs)
 
 
@@ -201,8 +198,9 @@ def survives(difference: float, unseen: float, runs: int) -> bool:
 
 
 def verdicts(runs: Sequence[Run]) -> list[Verdict]:
-    """Compare every two agents of the runs that share a task,
-    seed and evaluation episodes; see :func:`apart`.
+    """Compare every two agents that share a task, seed and evaluation episodes.
+
+    See :func:`find_separate_pairs`.
 
     Raises:
         ValueError: there are fewer than two agents, no two of them have a pair of cells, or the
@@ -213,7 +211,7 @@ def verdicts(runs: Sequence[Run]) -> list[Verdict]:
     if len(agents) < 2:
         refusal = " ".join([f"{', '.join(agents)} is the only agent.", *on_shared(runs)])
         raise ValueError(f"There is nothing to compare: {refusal} Name a run with another agent.")
-    separate_pairs = apart(runs)
+    separate_pairs = find_separate_pairs(runs)
     pairs = [pair for pair in combinations(agents, 2) if pair not in separate_pairs]
     if not pairs:
         raise ValueError(f"There is nothing to compare. {on_apart(separate_pairs, agents)}")
@@ -225,12 +223,12 @@ def verdicts(runs: Sequence[Run]) -> list[Verdict]:
     undecided = [
         replace(
             verdict,
-            tasks=tuple(_decided_task(verdict, task, next(single)) for task in verdict.tasks),
+            tasks=tuple(_decide_task(verdict, task, next(single)) for task in verdict.tasks),
         )
         for verdict in undecided
     ]
     return [
-        _decided(verdict, corrected)
+        _decide(verdict, corrected)
         for verdict, corrected in zip(
             undecided, holm([verdict.p for verdict in undecided]), strict=True
         )
@@ -273,8 +271,9 @@ def _compare(
     errors: Mapping[str, Callable[[float], float]],
     comparisons: int,
 ) -> Verdict:
-    """Compare two agents, one of several pairs of agents;
-    correction, verdict and words are still open.
+    """Compare two agents, one of several pairs of agents.
+
+    Correction, verdict and words are left open.
     """
     cells = {
         task: paired_cells
@@ -348,7 +347,7 @@ def _compare(
         failed=tuple(
             sum(failed.get((agent, task), 0) for task in {*x, *y}) for agent in (first, second)
         ),
-        unpaired=(_unpaired(x, pairs), _unpaired(y, pairs)),
+        unpaired=(_count_unpaired(x, pairs), _count_unpaired(y, pairs)),
         difference=difference,
         unseen=unseen,
         constrained=aggregates.mean(
@@ -362,7 +361,7 @@ def _compare(
         p=p,
         corrected=p,
         better=None,
-        seeds_needed=_needed(list(differences.values()), comparisons, unseen),
+        seeds_needed=_count_needed_seeds(list(differences.values()), comparisons, unseen),
         ranks_below=None,
         words="",
     )
@@ -374,8 +373,7 @@ def _seen_ends(scores: np.ndarray) -> Bounds:
 
 
 def _span(scores: np.ndarray, first_ends: Bounds, second_ends: Bounds) -> tuple[float, float]:
-    """Return the lowest and highest difference of a pair
-    of which one agent's run is of a kind that was not seen.
+    """Return the lowest and highest difference of a pair in which one run is of an unseen kind.
 
     The other agent's run scores its mean. The unseen one scores as low or as high as a run can.
 
@@ -390,15 +388,16 @@ def _span(scores: np.ndarray, first_ends: Bounds, second_ends: Bounds) -> tuple[
 
 
 def _scale_error(difference: float, error: Callable[[float], float] | None) -> float:
-    """Return the standard error of a difference on one scale:
-    both ends stretch it, and neither shifts it.
+    """Return the standard error of a difference on one scale.
+
+    Both ends of the scale stretch the difference, and neither shifts it.
     """
     if error is None:
         return 0.0
     return abs(difference) * math.hypot(error(0.0), error(1.0))
 
 
-def _unpaired(cells: Cells, pairs: Mapping[str, np.ndarray]) -> int:
+def _count_unpaired(cells: Cells, pairs: Mapping[str, np.ndarray]) -> int:
     return sum(len(cells[task]) - len(scores) for task, scores in pairs.items())
 
 
@@ -414,7 +413,9 @@ def _effect(difference: float, differences: Sequence[np.ndarray]) -> float | Non
     return difference / spread if spread > 1e-9 * abs(difference) else None
 
 
-def _needed(differences: Sequence[np.ndarray], comparisons: int, unseen: float) -> int | None:
+def _count_needed_seeds(
+    differences: Sequence[np.ndarray], comparisons: int, unseen: float
+) -> int | None:
     seeds, means = min(map(len, differences)), [float(values.mean()) for values in differences]
     if seeds < 2 or sum(means) == 0:
         return None
@@ -423,7 +424,7 @@ def _needed(differences: Sequence[np.ndarray], comparisons: int, unseen: float) 
     return None if needed is None else max(needed, seeds + 1)
 
 
-def _decided_task(verdict: Verdict, task: TaskDifference, corrected: float) -> TaskDifference:
+def _decide_task(verdict: Verdict, task: TaskDifference, corrected: float) -> TaskDifference:
     """Return the difference on a task with its corrected p-value and the better agent."""
     better = None
     if corrected < LEVEL and task.survives and not task.failed:
@@ -433,11 +434,12 @@ def _decided_task(verdict: Verdict, task: TaskDifference, corrected: float) -> T
     )
 
 
-def _decided(verdict: Verdict, corrected: float) -> Verdict:
+def _decide(verdict: Verdict, corrected: float) -> Verdict:
     """Return the verdict with its corrected p-value, the better agent and the words."""
-    difference, better = verdict.difference, None
+    difference = verdict.difference
+    better = None
     excludes_zero = difference.low > 0 or difference.high < 0
-    allowed = verdict.seeds >= LEAST_SEEDS and not any(verdict.failed)
+    allowed = verdict.seeds >= MIN_PAIRED_SEEDS and not any(verdict.failed)
     if allowed and corrected < LEVEL and verdict.survives and excludes_zero:
         better = verdict.first if difference.point > 0 else verdict.second
     verdict = replace(
@@ -447,7 +449,9 @@ def _decided(verdict: Verdict, corrected: float) -> Verdict:
         seeds_needed=None if better else verdict.seeds_needed,
     )
     words = _words(verdict)
-    violators = [agent for agent in (verdict.first, verdict.second) if verdict.violated(agent)]
+    violators = [
+        agent for agent in (verdict.first, verdict.second) if verdict.violated_tasks(agent)
+    ]
     if len(violators) == 1:
         (violator,) = violators
         keeper = verdict.second if violator == verdict.first else verdict.first
@@ -455,7 +459,7 @@ def _decided(verdict: Verdict, corrected: float) -> Verdict:
             keeper == verdict.second
         ]:  # its failed cells may violate the constraint, too
             return replace(verdict, words=words)
-        broken = ", ".join(task.split("/", 1)[1] for task in verdict.violated(violator))
+        broken = ", ".join(task.split("/", 1)[1] for task in verdict.violated_tasks(violator))
         words = (
             f"{violator} violates the constraint of {broken} and ranks below {keeper}. By scores "
             f"alone: {words}"
@@ -468,7 +472,8 @@ def _decided(verdict: Verdict, corrected: float) -> Verdict:
 
 def _words(verdict: Verdict) -> str:
     names = [verdict.first, verdict.second]
-    sign, chance = 1.0, verdict.improvement.point
+    sign = 1.0
+    chance = verdict.improvement.point
     if verdict.difference.point < 0:
         names, sign, chance = names[::-1], -1.0, 1 - chance
     low, high = sorted((sign * verdict.difference.low, sign * verdict.difference.high))
@@ -497,10 +502,10 @@ def _words(verdict: Verdict) -> str:
             f"{' and '.join(owners)} failed, and a failure is not a gap: finish them, or they "
             "decide nothing"
         )
-    elif verdict.seeds < LEAST_SEEDS:
+    elif verdict.seeds < MIN_PAIRED_SEEDS:
         reason = (
-            f"a verdict needs at least {LEAST_SEEDS} paired seeds on every task, and the fewest "
-            f"are {verdict.seeds}"
+            f"a verdict needs at least {MIN_PAIRED_SEEDS} paired seeds on every task, and the "
+            f"fewest are {verdict.seeds}"
         )
     elif verdict.difference.point == 0:
         reason = "the mean scores are equal"
@@ -534,7 +539,7 @@ def _more_seeds(verdict: Verdict) -> str:
         return ""
     if verdict.seeds_needed is None:
         return (
-            f"If the true difference is as small as the measured one, {MOST_SEEDS:,} seeds are not "
+            f"If the true difference is as small as the measured one, {MAX_SEEDS:,} seeds are not "
             "enough."
         )
     more = verdict.seeds_needed - verdict.seeds

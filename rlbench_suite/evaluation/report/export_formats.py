@@ -1,6 +1,4 @@
-"""Results of a run as a LaTeX table, a CSV file,
-or evaluation results of a Hugging Face model card.
-"""
+"""Export results of a run as a LaTeX table, a CSV file, or results of a Hugging Face model card."""
 
 from __future__ import annotations
 
@@ -58,8 +56,9 @@ _ESCAPED = {
 
 
 def latex(run: Run) -> str:
-    """Return a table of mean scores with 95 % intervals:
-    a row for each task, a column for each agent.
+    """Return a table of mean scores with 95 % intervals.
+
+    It has a row for each task and a column for each agent.
 
     Its head says how many seeds the scores have. It needs the package ``booktabs``. The last rows
     are the mean and the interquartile mean over the tasks that all agents have. In rows of tasks
@@ -206,7 +205,8 @@ def huggingface(run: Run) -> str:
     so.
     """
     settings = {"budget": run.manifest.budget, "protocol": run.manifest.protocol}
-    index, failed = [], failure_counts([run])
+    index = []
+    failed = failure_counts([run])
     for agent, tasks in cells_by_agent([run]).items():
         results = []
         for task, seeds in tasks.items():
@@ -269,18 +269,19 @@ FORMATS: dict[str, Callable[[Run], str]] = {
 def _scores(
     results_by_agent: dict[str, dict[str, list[CellResult]]], score: Callable[[CellResult], float]
 ) -> dict[str, dict[str, list[float]]]:
-    return {
-        agent: {task: [score(result) for result in results] for task, results in tasks.items()}
-        for agent, tasks in results_by_agent.items()
-    }
+    scores: dict[str, dict[str, list[float]]] = {}
+    for agent, tasks in results_by_agent.items():
+        scores[agent] = {task: list(map(score, results)) for task, results in tasks.items()}
+    return scores
 
 
 _MEAN = "Mean"
 
 
 def _find_better_pairs(run: Run) -> dict[str, set[tuple[str, str]]]:
-    """Return the agents that can be told apart, better one first,
-    by task, and for the mean over tasks.
+    """Return pairs of agents that can be told apart, better one first, by row of the table.
+
+    A row is a task or the mean over tasks.
     """
     better_pairs: dict[str, set[tuple[str, str]]] = {_MEAN: set()}
     with suppress(ValueError):  # there is one agent, or no two have a cell in common
@@ -298,8 +299,9 @@ def _find_better_pairs(run: Run) -> dict[str, set[tuple[str, str]]]:
 def _bold(
     values: dict[str, Estimate], violating: set[str], better_pairs: set[tuple[str, str]]
 ) -> set[str]:
-    """Return the best agent of a row and those that cannot be told from it;
-    none if that is all that violate nothing.
+    """Return the best agent of a row and those that cannot be told from it.
+
+    The set is empty if it would hold all agents that violate nothing.
 
     The only agent that violates nothing is best, because the others rank below it.
     """

@@ -14,7 +14,7 @@ from rlbench_suite.evaluation.report.page import render
 from rlbench_suite.evaluation.report.report import AGGREGATES, Report
 from rlbench_suite.evaluation.report.report_remarks import remarks
 from rlbench_suite.evaluation.report.terminal_report import training_text
-from rlbench_suite.evaluation.runs.machine import energy_text
+from rlbench_suite.evaluation.runs.computer import energy_text
 from rlbench_suite.evaluation.runs.run import TrainingCurve
 from rlbench_suite.evaluation.statistics.intervals import Estimate
 from rlbench_suite.foundation.atomic_files import replacing, writing
@@ -40,7 +40,7 @@ def write_html(report: Report) -> None:
         tiles=list(_tiles(report)),
         said=list(remarks(report)),
         aggregates=list(_aggregate_charts(report, colour)),
-        compared=_compared(report),
+        compared=_compared_agents(report),
         improvement=_improvement(report),
         rows=report.rows,
         transfers=report.transfers,
@@ -68,8 +68,8 @@ def _tiles(report: Report) -> Iterable[dict[str, Any]]:
             steps, seconds = training_text(report, agent)
             yield {
                 "agent": agent,
-                "broken": len(report.broken(agent)),
-                "privileged": len(report.privileged(agent)),
+                "broken": len(report.violated_cards(agent)),
+                "privileged": len(report.privileged_cards(agent)),
                 "constrained": report.constrained.get(agent),
                 "iqm": summaries[agent].iqm if agent in summaries else None,
                 "failed": sum(row.failed for row in rows),
@@ -128,22 +128,18 @@ def _aggregate_charts(report: Report, colour: dict[str, int]) -> Iterable[Markup
     )
 
 
-def _compared(report: Report) -> list[str]:
-    """Return the agents that are compared with each other:
-    all of them, or none if there is only one.
-    """
+def _compared_agents(report: Report) -> list[str]:
+    """Return the agents that are compared with each other: all, or none if there is only one."""
     agents = list(report.comparison.agents) if report.comparison else []
     return agents if len(agents) > 1 else []
 
 
 def _improvement(report: Report) -> dict[str, list[Estimate | None]]:
-    """Return, for each agent, the probability that it scores above 0,
-    and that it beats each compared agent.
-    """
+    """Return each agent's probabilities to score above 0 and to beat each compared agent."""
     table: dict[str, list[Estimate | None]] = {}
     for x, above in report.above_zero.items():
         improvements = (
-            [report.comparison.improvement.get((x, y)) for y in _compared(report)]
+            [report.comparison.improvement.get((x, y)) for y in _compared_agents(report)]
             if report.comparison
             else []
         )

@@ -1,6 +1,4 @@
-"""Sample-efficiency curves: the interquartile mean
-of training scores over the steps and the seconds of training.
-"""
+"""Draw curves of sample efficiency: the IQM of training scores over steps and over seconds."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ POINTS = 11
 REPLICATES = 200
 """Bootstrap replicates of a band. Its width on a chart needs no more."""
 
-MOST_BANDS = 4
+MAX_BANDS = 4
 """Agents up to which curves have bands.
 
 More bands would hide each other, and take seconds in large runs.
@@ -33,8 +31,9 @@ Seeds = Mapping[int, tuple[np.ndarray, np.ndarray]]
 def curve(
     tasks: Mapping[str, Seeds], *, relative: bool, band: bool = True
 ) -> tuple[np.ndarray, Curve] | None:
-    """Return the times and the interquartile mean over tasks
-    and seeds of the last known training score.
+    """Return the times and the interquartile mean of the last known training scores.
+
+    The mean is taken over tasks and seeds.
 
     A curve begins once an episode has ended in every run. A run that has ended keeps its last
     score.
@@ -74,8 +73,9 @@ def charts(
     tasks: Sequence[str],
     colour: Mapping[str, int],
 ) -> Iterable[Markup]:
-    """Yield a chart over the share of training steps,
-    and one over training seconds; none if no agent has a curve.
+    """Yield a chart over the share of training steps, and one over training seconds.
+
+    There is none if no agent has a curve.
 
     Args:
         curves: training curves of a run by (agent, task) and seed.
@@ -86,7 +86,7 @@ def charts(
     agents = [
         agent for agent in colour if tasks and all(curves.get((agent, task)) for task in tasks)
     ]
-    band = len(agents) <= MOST_BANDS
+    band = len(agents) <= MAX_BANDS
     for title, column, label in (
         ("Sample efficiency", "steps", "share of the training steps"),
         ("Time efficiency", "seconds", "seconds of training a task, without compilation"),
@@ -112,8 +112,9 @@ def charts(
 
 
 def _interquartile_mean(scores: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the point values of ``statistics.iqm`` at each point,
-    from scores ``(n_seeds, n_points)`` of each task.
+    """Return the point values of ``statistics.iqm`` at each point.
+
+    Each task has scores ``(n_seeds, n_points)``.
 
     It makes no resamples, so that a report of many agents takes seconds.
     """
@@ -137,8 +138,9 @@ def _interquartile_mean(scores: Sequence[np.ndarray]) -> np.ndarray:
 def _known_scores(
     times: np.ndarray, scores: np.ndarray, relative: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times at which a score is known, and these scores;
-    the last score also at the end of the run.
+    """Return the times at which a score is known, and these scores.
+
+    The last score is also known at the end of the run.
     """
     is_finite = np.isfinite(scores)
     if not is_finite.any():

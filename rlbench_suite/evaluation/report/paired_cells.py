@@ -1,6 +1,4 @@
-"""Find which cells of two agents are a pair,
-and which cells have no partner or were never finished.
-"""
+"""Find which cells of two agents are a pair, and which have no partner or are not finished."""
 
 from __future__ import annotations
 
@@ -26,8 +24,9 @@ def pairs_of(x: Mapping[int, CellResult], y: Mapping[int, CellResult]) -> Pairs:
 
 @dataclass(frozen=True)
 class Gap:
-    """Seeds that an agent lacks on a task and its run has:
-    they failed, were not run yet, or were never asked for.
+    """Seeds that an agent lacks on a task and its run has.
+
+    They failed, were not run yet, or were never asked for.
 
     Attributes:
         run: name of the run.
@@ -44,7 +43,7 @@ class Gap:
     finished: int
 
 
-def apart(runs: Sequence[Run]) -> list[tuple[str, str]]:
+def find_separate_pairs(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Return the pairs of agents that have no task, seed and evaluation episodes in common."""
     agents = cells_by_agent(runs)
     return [

@@ -25,8 +25,7 @@ TRIVIAL = ("nothing", "guess", "constant", "heuristic")
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the unbiased estimate of the chance that one
-    of ``k`` attempts is right, if ``c`` of ``n`` were.
+    """Return the unbiased chance that one of ``k`` attempts is right, if ``c`` of ``n`` were.
 
     Raises:
         ValueError: not 1 <= k <= n, or not 0 <= c <= n.
@@ -36,8 +35,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def pass_hat_k(n: int, c: int, k: int) -> float:
-    """Return the unbiased estimate of the chance that all
-    of ``k`` attempts are right, if ``c`` of ``n`` were.
+    """Return the unbiased chance that all of ``k`` attempts are right, if ``c`` of ``n`` were.
 
     Raises:
         ValueError: not 1 <= k <= n, or not 0 <= c <= n.
@@ -70,8 +68,9 @@ class Passing:
     all_right: Mapping[int, Score]
     """pass^k by k."""
     best_trivial: float | None
-    """Score of the best answer that does not read the question
-    or reads it without search; None where unmeasured.
+    """Score of the best answer that ignores the question or reads it without search.
+
+    None where it was not measured.
     """
     input_tokens: float
     """Mean tokens of the prompts of an episode."""
@@ -89,8 +88,9 @@ class Passing:
 
 
 def passing(run: Run) -> list[Passing]:
-    """Return the chances of every language model on every task of a run,
-    task by task in the manifest's order.
+    """Return the chances of every language model on every task of a run.
+
+    Tasks follow the order of the manifest.
 
     A model with failed cells on a task has none there: those of the other cells would reward it for
     failing.
@@ -108,7 +108,8 @@ def passing(run: Run) -> list[Passing]:
 
 
 def _passing(run: Run, agent: str, task: str, rows: list[dict[str, Any]]) -> Passing:
-    settings, card = run.manifest.hyperparameters[agent][task], find_card(task)
+    settings = run.manifest.hyperparameters[agent][task]
+    card = find_card(task)
     successes: dict[int, list[bool]] = {}
     for row in rows:
         successes.setdefault(row["episode_seed"], []).append(row["success"])

@@ -122,9 +122,7 @@ class ScoreTable:
         return dict(zip(self.cells, means(rates), strict=True))
 
     def transfers(self) -> list[Transfer]:
-        """Return the transfers of agents that were evaluated both
-        where they were trained and elsewhere.
-        """
+        """Return the transfers of agents that were evaluated at home and elsewhere."""
         differences: dict[_Key, list[float]] = {}
         for key in self.cells:
             if key not in self.failures and (pairs := pairs_of(*key, self.cells)):
@@ -155,8 +153,9 @@ class ScoreTable:
         return compare(scores, anchors=self.anchors, method=self.method)
 
     def constrained_iqms(self, comparison: Comparison) -> dict[str, Estimate]:
-        """Return the IQM of constrained scores by agent;
-        empty if no task of the comparison has a constraint.
+        """Return the IQM of constrained scores by agent; empty if no task has a constraint.
+
+        Only tasks of the comparison count.
         """
         if not any(find_card(task).constraint for task in comparison.tasks):
             return {}
@@ -173,8 +172,9 @@ class ScoreTable:
         return iqms
 
     def probabilities_above_zero(self, shared_tasks: Sequence[str]) -> dict[str, Estimate]:
-        """Return the probability that a run of each agent scores above 0,
-        on the shared tasks or else on its own.
+        """Return the probability that a run of each agent scores above 0.
+
+        It counts the shared tasks, or else the agent's own.
         """
         return {
             agent: probability_above(
@@ -211,9 +211,7 @@ class Report:
     comparison: Comparison | None
     """Comparison on the tasks that all agents have; None if there is no such task."""
     constrained: dict[str, Estimate]
-    """IQM of constrained scores on the same tasks by agent;
-    empty if none of these has a constraint.
-    """
+    """IQM of constrained scores by agent on the same tasks; empty if none has a constraint."""
     above_zero: dict[str, Estimate]
     """Probability that a run of the agent scores above 0 on a random task."""
     models: list[Passing]
@@ -252,14 +250,12 @@ class Report:
             failures=run.failures(),
         )
 
-    def privileged(self, agent: str) -> list[TaskCard]:
+    def privileged_cards(self, agent: str) -> list[TaskCard]:
         """Return the cards of the tasks whose state or params an agent reads."""
         return [row.card for row in self.rows if row.agent == agent and row.privileged]
 
-    def broken(self, agent: str) -> list[TaskCard]:
-        """Return the cards of the tasks whose constraints an agent violates,
-        among those of all agents.
-        """
+    def violated_cards(self, agent: str) -> list[TaskCard]:
+        """Return the cards of the tasks of all agents whose constraints an agent violates."""
         tasks = self.comparison.tasks if self.comparison else ()
         return [
             row.card

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from rlbench_suite.evaluation.report.pass_at_k import Passing
 from rlbench_suite.evaluation.report.report import Report
 from rlbench_suite.evaluation.report.report_rows import Row
-from rlbench_suite.evaluation.runs.machine import on_settings
+from rlbench_suite.evaluation.runs.computer import on_settings
 from rlbench_suite.evaluation.statistics.unseen_runs import on_unseen
 
 
@@ -104,8 +104,9 @@ def _violations(report: Report) -> Iterable[str]:
 
 
 def on_privileged(tasks: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    """Yield which agents know more than others; ``tasks`` names,
-    by agent, those whose state or params it reads.
+    """Yield which agents know more than others.
+
+    ``tasks`` names, by agent, the tasks whose state or params it reads.
     """
     privileged_tasks = {agent: several(names) for agent, names in tasks.items() if names}
     if privileged_tasks:
@@ -123,23 +124,24 @@ def several(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-LEAST_SEEDS = 5
+MIN_INTERVAL_SEEDS = 5
 """Smallest number of seeds whose intervals cover about as often as they say."""
 
 
 def on_few_seeds(seeds: Collection[int]) -> Iterable[str]:
-    """Warn of scores with too few seeds for an interval;
-    ``seeds`` are the numbers of all scores.
+    """Warn of scores with too few seeds for an interval.
+
+    ``seeds`` are the numbers of seeds of all scores.
     """
     if 1 in seeds:
         yield (
-            f"One seed has no interval; use at least {LEAST_SEEDS} seeds to know how certain a "
-            "score is."
+            f"One seed has no interval; use at least {MIN_INTERVAL_SEEDS} seeds to know how "
+            "certain a score is."
         )
-    if few := [number for number in seeds if 1 < number < LEAST_SEEDS]:
+    if few := [number for number in seeds if 1 < number < MIN_INTERVAL_SEEDS]:
         yield (
             f"Some scores have only {min(few)} seeds. Do not trust intervals of fewer than "
-            f"{LEAST_SEEDS} seeds: they "
+            f"{MIN_INTERVAL_SEEDS} seeds: they "
             "may miss the truth far more often than they say, or be so wide that they say nothing."
         )
 
@@ -195,7 +197,7 @@ def _conversations(models: list[Passing]) -> Iterable[str]:
         )
 
 
-OTHER_LIBRARY = "sb3-"
+OTHER_LIBRARY_PREFIX = "sb3-"
 """Beginning of the names of agents of Stable-Baselines3."""
 
 
@@ -208,7 +210,7 @@ def _other_libraries(report: Report) -> Iterable[str]:
     foreign = [
         row.agent
         for row in report.rows
-        if row.agent.startswith(OTHER_LIBRARY) and row.agent not in saved
+        if row.agent.startswith(OTHER_LIBRARY_PREFIX) and row.agent not in saved
     ]
     agents = list(dict.fromkeys(foreign))
     if agents:
@@ -220,7 +222,7 @@ def _other_libraries(report: Report) -> Iterable[str]:
             "their scores compare settings as well as algorithms."
         )
     if brought := [
-        name for name, policy in saved.items() if policy.agent.startswith(OTHER_LIBRARY)
+        name for name, policy in saved.items() if policy.agent.startswith(OTHER_LIBRARY_PREFIX)
     ]:
         yield (
             f"{', '.join(brought)}: settings are those of whoever trained it, which the suite does "

@@ -1,5 +1,6 @@
-"""Rows of a report's tables: an agent on a task,
-its transfer to another task, and its loss on held-out contexts.
+"""Compute the rows of a report's tables.
+
+A row is an agent on a task, its transfer to another task, or its loss on held-out contexts.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class Row:
     score: Estimate
     """Mean normalised score with its 95 % interval over seeds."""
     worst_tenth: Estimate | None
-    """Mean score of each seed's worst tenth of episodes,
-    likewise; None in runs of versions that did not compute it.
+    """Mean score of each seed's worst tenth of episodes, with its 95 % interval over seeds.
+
+    None in runs of versions that did not compute it.
     """
     success_rate: float
     mean_cost: float
@@ -46,8 +48,9 @@ class Row:
     training_steps: float
     """Mean over seeds."""
     step_unit: str
-    """Kind of training steps: ``environment`` or ``gradient``;
-    empty for a player that was not trained here.
+    """Kind of training steps: ``environment`` or ``gradient``.
+
+    Empty for a player that was not trained here.
     """
     train_seconds: float
     """Mean over seeds, without compilation."""
@@ -61,12 +64,14 @@ class Row:
     Its numbers are of the others, and no table shows them.
     """
     floored: int = 0
-    """Evaluation episodes whose return is not finite,
-    which count as the worse of random play and doing nothing.
+    """Evaluation episodes whose return is not finite.
+
+    They count as the worse of random play and doing nothing.
     """
     success: Estimate | None = None
-    """Success rate with its 95 % interval:
-    over seeds of agents that were trained, over episodes of others.
+    """Success rate with its 95 % interval.
+
+    The interval is over seeds of agents that were trained, and over episodes of others.
     """
     solved: float = 0.0
     """Evaluation episodes of all seeds that ended in success."""
@@ -76,8 +81,9 @@ class Row:
 
     @property
     def solved_text(self) -> str:
-        """Seconds of training and evaluation, with compilation,
-        for each solved evaluation episode.
+        """Seconds of training, evaluation and compilation for each solved episode.
+
+        Solved episodes are those of the evaluation.
         """
         return chart.number(self.wall_seconds / self.solved) if self.solved else "-"
 
@@ -99,8 +105,7 @@ class Row:
 
     @property
     def beats_zero(self) -> str:
-        """``yes`` if the agent's interval lies above that
-        of the zero of the scale, else ``unclear``.
+        """``yes`` if the agent's interval lies above the scale's zero, else ``unclear``.
 
         ``no`` if it lies below, or if the agent violates the constraint of the task. The interval
         carries the error of the zero. ``failed`` if cells of the agent failed, because a failure is
@@ -127,9 +132,7 @@ class Row:
 
     @property
     def failed_text(self) -> str:
-        """Number of failed cells, in place of the numbers
-        of an agent that has some; empty if it has none.
-        """
+        """Number of failed cells, shown in place of an agent's numbers; empty if it has none."""
         return f"{self.failed} of {self.failed + self.seeds} failed" if self.failed else ""
 
 
@@ -140,9 +143,10 @@ class Transfer:
     agent: str
     card: TaskCard
     gap: Estimate
-    """Mean normalised score here minus that on ``card.trained_on``, with its 95 % interval over the
-    seeds of both. Each seed is a pair: the same training, and episodes of the same environment
-    seeds.
+    """Mean normalised score here minus that on ``card.trained_on``, with its 95 % interval.
+
+    The interval is over the seeds of both. Each seed is a pair: the same training, and episodes of
+    the same environment seeds.
     """
 
     @property
@@ -198,9 +202,7 @@ def row_of(
     success: Estimate | None = None,
     failed: int = 0,
 ) -> Row:
-    """Return the row of an agent on a task,
-    from the results of its cells and the estimates made of them.
-    """
+    """Return the row of an agent on a task, from its cells' results and their estimates."""
     card = find_card(task)
     trained = any(result.training_steps for result in results)
     if success and not trained:
@@ -238,8 +240,9 @@ def row_of(
 def pairs_of(
     agent: str, task: str, groups: Mapping[tuple[str, str], list[CellResult]]
 ) -> list[float]:
-    """Return each seed's score on a task minus its score where it was trained;
-    empty if there is no other such task.
+    """Return each seed's score on a task minus its score where it was trained.
+
+    It is empty if there is no other such task.
     """
     trained = {
         result.seed: result.score for result in groups.get((agent, find_card(task).trained_on), [])
@@ -252,9 +255,7 @@ def pairs_of(
 
 
 def gap_of(agent: str, card: TaskCard, results: list[CellResult], method: Method) -> Gap | None:
-    """Return the loss on held-out contexts,
-    or None if no cell was evaluated on training contexts.
-    """
+    """Return the loss on held-out contexts; None if no cell was played on training ones."""
     pairs = [
         (result.train_score, result.score) for result in results if result.train_score is not None
     ]

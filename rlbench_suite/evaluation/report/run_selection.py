@@ -13,8 +13,7 @@ from rlbench_suite.foundation.unknown_names import unknown
 def select_runs(
     runs: Sequence[Run], agents: str | None = None, tasks: str | None = None
 ) -> list[Run]:
-    """Return the runs with some of their agents and tasks only,
-    without the runs that have none of them.
+    """Return the runs with some of their agents and tasks, without runs that have none of them.
 
     Named agents come in the order of their names, run by run.
 
@@ -58,8 +57,7 @@ def select_runs(
 
 
 def _select_tasks(runs: Sequence[Run], names: str | None) -> set[str]:
-    """Return the tasks of the runs that a list of suites and ids names;
-    all of them if there is no list.
+    """Return the tasks of the runs that a list of suites and ids names; all without a list.
 
     Raises:
         ValueError: a name is unknown.

@@ -23,9 +23,9 @@ _RESULTS = {"return", "constrained", "worst tenth", "success", "cost"}
 """Columns that are empty for an agent with failed cells."""
 _BROKEN = " !"
 """Mark of a score that breaks a constraint. A sentence below the tables explains it."""
-_FLOORED = " ~"
+_FLOORED_MARK = " ~"
 """Mark of a score with episodes whose return is not finite."""
-_PRIVILEGED = " †"
+_PRIVILEGED_MARK = " †"
 """Mark of an agent that reads the state or params of the task.
 
 A sentence below the tables explains it.
@@ -48,13 +48,13 @@ def print_report(report: Report, console: Console) -> None:
     rows: list[dict[str, str | Text]] = [
         {
             "task": row.card.name,
-            "agent": row.agent + _PRIVILEGED * row.privileged,
+            "agent": row.agent + _PRIVILEGED_MARK * row.privileged,
             "zero": f"{row.scale.zero.mean:.4g} ({row.scale.zero_player})",
             "reference": f"{row.scale.reference.mean:.4g}",
             "return": f"{row.mean_return:.4g}",
             "score": _with_interval(row.score)
             + _BROKEN * row.violates
-            + _FLOORED * bool(row.floored),
+            + _FLOORED_MARK * bool(row.floored),
             **(
                 {"constrained": _with_interval(row.constrained) if row.card.constraint else "-"}
                 if limited
@@ -80,7 +80,8 @@ def print_report(report: Report, console: Console) -> None:
         rows = [
             {
                 "task": transfer.card.name,
-                "agent": transfer.agent + _PRIVILEGED * bool(report.privileged(transfer.agent)),
+                "agent": transfer.agent
+                + _PRIVILEGED_MARK * bool(report.privileged_cards(transfer.agent)),
                 "trained on": transfer.trained_on.name,
                 "score minus score where trained": transfer.gap_text,
             }
@@ -91,7 +92,7 @@ def print_report(report: Report, console: Console) -> None:
         rows = [
             {
                 "task": gap.card.name,
-                "agent": gap.agent + _PRIVILEGED * bool(report.privileged(gap.agent)),
+                "agent": gap.agent + _PRIVILEGED_MARK * bool(report.privileged_cards(gap.agent)),
                 "train score": _with_interval(gap.train),
                 "test score": _with_interval(gap.test),
                 "gap": gap.gap_text,
@@ -112,15 +113,15 @@ def print_report(report: Report, console: Console) -> None:
             costs = {"training steps": steps, "training seconds": seconds}
             texts_by_title = {title: _with_interval(value) for title, value in values.items()}
             if agent in report.constrained:
-                broken = _BROKEN * bool(report.broken(agent))
+                mark = _BROKEN * bool(report.violated_cards(agent))
                 texts_by_title = {
-                    "IQM": texts_by_title.pop("IQM") + broken,
+                    "IQM": texts_by_title.pop("IQM") + mark,
                     "Constrained IQM": _with_interval(report.constrained[agent]),
-                    "Mean": texts_by_title.pop("Mean") + broken,
+                    "Mean": texts_by_title.pop("Mean") + mark,
                 } | texts_by_title
             rows.append(
                 {
-                    "agent": agent + _PRIVILEGED * bool(report.privileged(agent)),
+                    "agent": agent + _PRIVILEGED_MARK * bool(report.privileged_cards(agent)),
                     **texts_by_title,
                     **costs,
                 }
@@ -218,8 +219,9 @@ def _with_interval(estimate: Estimate) -> str:
 
 
 def training_text(report: Report, agent: str) -> tuple[str, str]:
-    """Return the training steps and seconds of a seed,
-    means over the aggregated tasks, as on leaderboards.
+    """Return a seed's training steps and seconds, means over the aggregated tasks.
+
+    Leaderboards show the same.
     """
     tasks = report.comparison.tasks if report.comparison else ()
     rows = [

@@ -9,8 +9,8 @@ import numpy as np
 from rlbench_suite.evaluation.report.comparison import Verdict
 from rlbench_suite.evaluation.report.paired_cells import (
     Gap,
-    apart,
     count,
+    find_separate_pairs,
     gaps,
     on_apart,
     on_shared,
@@ -19,7 +19,7 @@ from rlbench_suite.evaluation.report.paired_cells import (
 from rlbench_suite.evaluation.report.report_remarks import UNEQUAL, on_privileged
 from rlbench_suite.evaluation.runs.run import Cells, Run, cells_by_agent
 from rlbench_suite.evaluation.statistics.permutation import EXACT, holm, least_p
-from rlbench_suite.evaluation.statistics.power import LEAST_SEEDS, LEVEL
+from rlbench_suite.evaluation.statistics.power import LEVEL, MIN_PAIRED_SEEDS
 from rlbench_suite.evaluation.statistics.unseen_runs import on_unseen
 
 _PACKAGE = "rlbench-suite"
@@ -36,7 +36,7 @@ def remarks(runs: Sequence[Run], all_verdicts: Sequence[Verdict]) -> list[str]:
             )
     agents, by_pair = cells_by_agent(runs), []
     sentences += on_privileged({agent: list(_privileged(tasks)) for agent, tasks in agents.items()})
-    if without := apart(runs):
+    if without := find_separate_pairs(runs):
         sentences.append(on_apart(without, agents))
     sentences += on_shared(runs)
     for verdict in all_verdicts:
@@ -49,7 +49,7 @@ def remarks(runs: Sequence[Run], all_verdicts: Sequence[Verdict]) -> list[str]:
             )
         pair = f"{verdict.first} and {verdict.second}"
         by_pair += [(pair, sentence) for sentence in _on_pair(verdict, agents, all_verdicts)]
-    return sentences + list(_grouped(by_pair))
+    return sentences + list(_group_sentences(by_pair))
 
 
 def _privileged(tasks: Cells) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _on_pair(
     seeds = max(task.seeds for task in verdict.tasks)
     rivals = [candidate for candidate in all_verdicts if candidate is not verdict]
     p = [task.p for rival in rivals for task in rival.tasks]
-    if verdict.seeds >= LEAST_SEEDS and _hopeless(
+    if verdict.seeds >= MIN_PAIRED_SEEDS and _hopeless(
         [least_p(task.seeds) for task in verdict.tasks], p
     ):
         task_count = len(verdict.tasks)
@@ -110,7 +110,7 @@ def _on_pair(
             f"of tasks needs {needed}."
         )
     differences = sum(task.seeds for task in verdict.tasks)
-    if verdict.seeds >= LEAST_SEEDS and _hopeless(
+    if verdict.seeds >= MIN_PAIRED_SEEDS and _hopeless(
         [least_p(differences)], [rival.p for rival in rivals]
     ):
         yield (
@@ -122,15 +122,16 @@ def _on_pair(
 
 
 def _hopeless(least_p_values: Sequence[float], other_p_values: Sequence[float]) -> bool:
-    """Return whether Holm's method leaves none
-    of the least possible p-values below the level, beside the others.
+    """Return whether Holm's method leaves no p-value of a pair below the level.
+
+    Its least possible p-values are judged beside the others.
     """
     if len([*least_p_values, *other_p_values]) * min(least_p_values) < LEVEL:
         return False
     return min(holm([*least_p_values, *other_p_values])[: len(least_p_values)]) >= LEVEL
 
 
-def _grouped(sentences_of_pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _group_sentences(sentences_of_pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Yield each sentence once, after the pairs of agents that it is about."""
     about: dict[str, list[str]] = {}
     for names, sentence in sentences_of_pairs:
@@ -140,9 +141,7 @@ def _grouped(sentences_of_pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _on_gaps(missing: Sequence[Gap]) -> Iterator[str]:
-    """Yield where an agent has fewer seeds than its run,
-    a sentence for each agent, and what that means.
-    """
+    """Yield a sentence for each agent with fewer seeds than its run, and what that means."""
     by_agent: dict[tuple[str, str, int], list[Gap]] = {}
     for gap in missing:
         by_agent.setdefault((gap.run, gap.agent, gap.planned), []).append(gap)

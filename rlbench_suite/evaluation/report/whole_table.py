@@ -1,5 +1,6 @@
-"""Tables of the command line that never cut a number or a name:
-what does not fit goes on in the next line.
+"""Print tables of the command line that never cut a number or a name.
+
+Text that does not fit goes on in the next line.
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ from rlbench_suite.foundation.unknown_names import unknown
 
 
 def find_cell(path: Path, name: str) -> tuple[Run, Cell]:
-    """Return a run and its finished cell whose folder below ``cells`` is ``name``,
-    such as ``ppo/PMSMSpeed-v0/0``.
+    """Return a run and its finished cell with a folder ``name`` below ``cells``.
+
+    A name is such as ``ppo/PMSMSpeed-v0/0``.
 
     The beginning of a name is enough where it fits one agent and task; the first seed is then
     meant.

@@ -1,5 +1,4 @@
-"""A language model as an agent: it plays the test episodes itself,
-in conversations, and is not trained.
+"""Play the test episodes by a language model, an agent that plays in conversations untrained.
 
 Each test episode is played ``samples`` times. The transcripts lie in
 ``transcripts/AGENT/TASK/SEED.jsonl`` of the run, so that an interrupted cell repeats no finished
@@ -40,7 +39,7 @@ from rlbench_suite.language.playing import (
 
 NAME = "llm"
 FOLDER = "transcripts"
-MOST_EPISODES = 2**16
+MAX_EPISODES = 2**16
 """Size of the block of environment seeds that a seed's evaluation has (``protocol.py``)."""
 
 
@@ -84,8 +83,8 @@ class LanguageModel:
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise ValueError(f"samples must be at least 1, got {self.samples}.")
-        if self.episodes is not None and not 1 <= self.episodes <= MOST_EPISODES:
-            raise ValueError(f"episodes must be from 1 to {MOST_EPISODES}, got {self.episodes}.")
+        if self.episodes is not None and not 1 <= self.episodes <= MAX_EPISODES:
+            raise ValueError(f"episodes must be from 1 to {MAX_EPISODES}, got {self.episodes}.")
 
     @property
     def name(self) -> str:
@@ -114,8 +113,9 @@ class LanguageModel:
         return {"random": scores[low], "reference": scores[high]}
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if the task cannot be played
-        in a conversation with one number as its reward.
+        """Raise :class:`CannotPlay` if the task does not fit a conversation.
+
+        Its reward must be one number.
         """
         if task.card.agents > 1:
             raise CannotPlay("a conversation has one player, and the task has several agents")
@@ -141,8 +141,9 @@ class LanguageModel:
         }
 
     def play_cell(self, spec: CellSpec, run: OpenRun) -> Iterator[Episodes | CellResult]:
-        """Play the episodes of a cell and store the result;
-        yield the state after each episode and, last, the result.
+        """Play the episodes of a cell and store the result.
+
+        Yield the state after each episode and, last, the result.
 
         Args:
             spec: the cell and its settings.
@@ -214,9 +215,10 @@ def _record(transcripts: list[Transcript], horizon: int) -> Record:
     )
 
 
-def rejudged(path: Path) -> Iterator[tuple[Path, Transcript, Result]]:
-    """Judge every transcript of a run again; yield its file,
-    the transcript, and the scores that its replies earn.
+def rejudge_run(path: Path) -> Iterator[tuple[Path, Transcript, Result]]:
+    """Judge every transcript of a run again.
+
+    Yield its file, the transcript, and the scores that its replies earn.
 
     Raises:
         ValueError: the run has no transcripts, or a file is damaged.

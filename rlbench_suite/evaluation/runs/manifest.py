@@ -23,7 +23,7 @@ import rlbench_suite
 from rlbench_suite.core.registry import constraint
 from rlbench_suite.core.scale import ZERO_PLAYERS, Scale, Score
 from rlbench_suite.evaluation.cell import Cell, CellSpec
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 
 VERSION = 2
 """Version of the protocol.
@@ -55,7 +55,7 @@ class Sitting(_Strict):
     """One launch of the program on a run. A resumed run has several."""
 
     arguments: list[str]
-    machine: Machine
+    machine: Computer
     started: datetime
     finished: datetime | None = None
     wall_seconds: float | None = None
@@ -160,8 +160,9 @@ class Manifest(_Strict):
         return scale
 
     def floor(self, task: str) -> float:
-        """Return the return of the worse of random play and doing nothing,
-        which diverged episodes count as.
+        """Return the worse return of random play and doing nothing.
+
+        Diverged episodes count as it.
         """
         return min(
             score.mean for player, score in self.references[task].items() if player in ZERO_PLAYERS
@@ -243,12 +244,14 @@ class CellResult(BaseModel):
     train_score: FiniteFloat | None = None
     """Normalised score on training contexts, by the same anchors as ``score``."""
     worst_tenth: FiniteFloat | None = None
-    """Mean normalised score of the worst tenth of the episodes;
+    """Mean normalised score of the worst tenth of the episodes.
+
     None in runs of versions that did not compute it.
     """
     privileged: bool = False
-    """True if the policy is declared to read the state
-    or params of the task, which agents do not see.
+    """True if the policy is declared to read the task's state or params.
+
+    Agents do not see these.
     """
 
     @property
@@ -263,17 +266,16 @@ class CellResult(BaseModel):
 
     @property
     def constrained_score(self) -> float:
-        """Normalised score
-        as :meth:`~rlbench_suite.core.task_card.Constraint.constrained` counts it.
+        """Normalised score as the constraint counts it.
+
+        See :meth:`~rlbench_suite.core.task_card.Constraint.constrained`.
         """
         limit = constraint(self.task)
         return limit.constrained_score(self.score, self.mean_cost) if limit else self.score
 
 
 def first_fault(error: ValidationError) -> str:
-    """Return what is wrong with the contents of a file:
-    the entry, its value, and what is allowed.
-    """
+    """Return what is wrong with a file: the entry, its value, and what is allowed."""
     fault = error.errors()[0]
     entry = ".".join(map(str, fault["loc"]))
     message = fault["msg"].removeprefix("Value error, ")

@@ -57,9 +57,7 @@ class RunFolder:
 
 
 def local_folder(run: str) -> Path | None:
-    """Return the folder of a run, given as path or ``file:`` URL;
-    None if the run is at another URL.
-    """
+    """Return the folder of a run, given as path or ``file:`` URL; None for other URLs."""
     url = urlsplit(run)
     if url.scheme == "file":
         return Path(url2pathname(url.path))
@@ -67,7 +65,7 @@ def local_folder(run: str) -> Path | None:
 
 
 @contextmanager
-def opened(out: str) -> Iterator[RunFolder]:
+def open_store(out: str) -> Iterator[RunFolder]:
     """Open the place of a run.
 
     Args:
@@ -119,13 +117,13 @@ class Source(NamedTuple):
 
 
 @contextmanager
-def fetched(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[Source]]:
+def fetch_runs(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[Source]]:
     """Yield finished runs, to be read.
 
     The manifests and results of those at URLs are copied to a temporary folder.
 
     Args:
-        runs: paths, or URLs as :func:`opened` takes them.
+        runs: paths, or URLs as :func:`open_store` takes them.
         tables: files of cells to copy beside ``result.json``.
 
     Raises:
@@ -143,7 +141,7 @@ def fetched(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[So
             source = Source(Path(folder, str(number), "run"), objects.url, objects.address)
             with objects.using():
                 objects.download(
-                    source.path, [name for name in objects.names() if _needed(name, tables)]
+                    source.path, [name for name in objects.names() if _is_needed(name, tables)]
                 )
             sources.append(source)
         try:
@@ -157,7 +155,7 @@ def fetched(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[So
             raise type(error)(message) from None
 
 
-def _needed(name: str, tables: Sequence[str]) -> bool:
+def _is_needed(name: str, tables: Sequence[str]) -> bool:
     """Return whether an object is a manifest, or a result or one of the tables of a cell."""
     folder, _, file = name.rpartition("/")
     return name == "manifest.json" or (
@@ -459,8 +457,9 @@ class _Lease:
 
 
 def _uptime() -> float:
-    """Return a time in seconds by a clock that nobody sets,
-    and that goes on while the machine sleeps where it can.
+    """Return a time in seconds by a clock that nobody sets.
+
+    Where it can, it goes on while the machine sleeps.
     """
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)

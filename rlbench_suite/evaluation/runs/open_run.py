@@ -29,7 +29,7 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.cell import Cell, FailedCell
 from rlbench_suite.evaluation.policy_files.checkpoint import Checkpoint
 from rlbench_suite.evaluation.protocol import Outcome, finite_results
-from rlbench_suite.evaluation.runs.machine import Machine, joules
+from rlbench_suite.evaluation.runs.computer import Computer, joules
 from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX, CellResult, Manifest, Sitting
 from rlbench_suite.evaluation.runs.run import Run, read_manifest
 from rlbench_suite.evaluation.runs.tables import CURVE, EPISODES, TRACE, write_table
@@ -60,7 +60,7 @@ class OpenRun(Run):
     Args:
         path: the directory.
         manifest: settings of the run.
-        wanted: the requested cells.
+        requested_cells: cells that this launch asked for.
     """
 
     def __init__(
@@ -147,8 +147,9 @@ class OpenRun(Run):
         return [cell for cell in self.requested_cells if not self.cell_path(cell).exists()]
 
     def record_failure(self, cell: Cell, error: str) -> None:
-        """Record that a cell failed, so that no number
-        of its agent leaves it out, until it has a result.
+        """Record that a cell failed, until it has a result.
+
+        No number of its agent then leaves the cell out.
         """
         path = self.cell_path(cell)
         with suppress(OSError):  # the failure is also printed
@@ -202,8 +203,9 @@ class OpenRun(Run):
         return result
 
     def adopt(self, cell: Cell, files: Mapping[str, bytes]) -> CellResult:
-        """Store the files of a cell that ran elsewhere,
-        unless the run has the cell, and return the stored result.
+        """Store the files of a cell that ran elsewhere, and return the stored result.
+
+        Nothing is stored if the run has the cell.
 
         Raises:
             CannotWrite: the system refused.
@@ -261,19 +263,21 @@ class OpenRun(Run):
     @contextmanager
     def sitting(self) -> Iterator[None]:
         """Record the machine, start, end and energy of this launch in the manifest."""
-        started, launched, joules_before = datetime.now(UTC), time.monotonic(), joules()
-        now = Sitting(arguments=sys.argv[1:], machine=Machine.this(), started=started)
-        self._write_manifest([*self.manifest.sittings, now])
+        start_time = datetime.now(UTC)
+        start_seconds = time.monotonic()
+        joules_before = joules()
+        sitting = Sitting(arguments=sys.argv[1:], machine=Computer.this(), started=start_time)
+        self._write_manifest([*self.manifest.sittings, sitting])
         try:
             yield
         finally:
-            finished, joules_after = datetime.now(UTC), joules()
-            ended = {"finished": finished, "wall_seconds": time.monotonic() - launched}
-            if (
-                joules_before and joules_after and joules_after > joules_before
-            ):  # otherwise a counter wrapped around
-                ended["energy_joules"] = joules_after - joules_before
-            self._write_manifest([*self.manifest.sittings[:-1], now.model_copy(update=ended)])
+            end_time = datetime.now(UTC)
+            joules_after = joules()
+            end = {"finished": end_time, "wall_seconds": time.monotonic() - start_seconds}
+            # A smaller number means that a counter wrapped around.
+            if joules_before and joules_after and joules_after > joules_before:
+                end["energy_joules"] = joules_after - joules_before
+            self._write_manifest([*self.manifest.sittings[:-1], sitting.model_copy(update=end)])
 
     def _write_manifest(self, sittings: list[Sitting]) -> None:
         self.manifest = self.manifest.model_copy(update={"sittings": sittings})
@@ -352,7 +356,8 @@ def _tabulate(
     device: str,
     step_unit: Literal["environment", "gradient"],
 ) -> tuple[CellResult, dict[str, pa.Table]]:
-    record, count = outcome.record, len(outcome.seeds)
+    record = outcome.record
+    count = len(outcome.seeds)
     totals, returns, costs, diverged = finite_results(record, task, floor)
     scores = scale.score(returns)
     success = record.info["success"].astype(bool)

@@ -267,8 +267,9 @@ class _Player:
             keep(context)
 
     def perform(self, spec: CellSpec) -> Iterator[tuple[Event, Any]]:
-        """Run a cell. Yield its events: ``started`` with the node,
-        ``finished`` with files, ``failed`` with the log.
+        """Run a cell and yield its events.
+
+        They are ``started`` with the node, ``finished`` with files, ``failed`` with the log.
 
         A ``failed`` event takes the place of every error, so that an error of Ray means a lost
         worker.
@@ -360,8 +361,9 @@ class _Actor(Worker):
         return None
 
     def find_fault(self, seconds: float, silence: float) -> str | None:
-        """Return a fault as every worker does,
-        but count silence only once it has a place on a node.
+        """Return a fault as every worker does.
+
+        Silence counts only once the worker has a place on a node.
 
         Its node was lost, or may have been: Ray may never report a node lost while a worker began.
         """
@@ -386,8 +388,9 @@ def _nodes() -> dict[str, Mapping[str, float]]:
 
 
 def _check_room(resources: Resources, nodes: Mapping[str, Mapping[str, float]]) -> None:
-    """Raise :class:`OSError` if no node has room for a cell;
-    the message names what the largest node has.
+    """Raise :class:`OSError` if no node has room for a cell.
+
+    The message names what the largest node has.
     """
     if not _room(resources, nodes):
         largest = max(

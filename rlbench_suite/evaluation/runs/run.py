@@ -1,5 +1,4 @@
-"""Finished cells of run directories, read only and without JAX,
-so that commands on results answer at once.
+"""Read finished cells of run directories without JAX, so that commands on results answer at once.
 
 ``open_run.py`` writes what is read here::
 
@@ -229,8 +228,9 @@ class Run:
         return self.read_table(cell, "episodes.parquet")
 
     def read_trace(self, cell: Cell, task: Task[Any, Any]) -> tuple[range, np.ndarray]:
-        """Return the environment seeds and actions ``(n, horizon, *action shape)``
-        of a cell for ``rollout.replay``.
+        """Return the environment seeds and actions of a cell for ``rollout.replay``.
+
+        Actions are ``(n, horizon, *action shape)``.
         """
         table = self.read_table(cell, "trace.parquet")
         first_seed = table["episode_seed"][0].as_py()
@@ -276,8 +276,9 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def read_runs(runs: Sequence[Source | Path]) -> list[Run]:
-    """Read runs and give each a name of its own: its folder's name,
-    or its path or URL where two folders share one.
+    """Read runs and give each a name of its own.
+
+    It is its folder's name, or its path or URL where two folders share one.
 
     Raises:
         ValueError: a run is given twice, is not a run directory, is damaged, or has no finished
@@ -368,8 +369,9 @@ def _seeds(names: Sequence[str]) -> set[int]:
 
 
 def cells_by_agent(runs: Sequence[Run]) -> dict[str, dict[str, dict[int, CellResult]]]:
-    """Return the finished cells of all runs by agent,
-    task and seed; names as :func:`agent_names`.
+    """Return the finished cells of all runs by agent, task and seed.
+
+    Agents have the names of :func:`agent_names`.
     """
     table: dict[str, dict[str, dict[int, CellResult]]] = {}
     names = agent_names(runs)
@@ -381,8 +383,9 @@ def cells_by_agent(runs: Sequence[Run]) -> dict[str, dict[str, dict[int, CellRes
 
 
 def agent_names(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
-    """Return the name of each agent among all runs by its run's name
-    and its name there, with finished cells or not.
+    """Return each agent's name among all runs, by its run's name and its name there.
+
+    Agents without finished cells have one too.
 
     An agent that several runs have is one agent if all cells that they share are equal, and they
     share one. Otherwise it is named after its run too, as in ``ppo (a)``, or after its runs, as in
@@ -418,8 +421,9 @@ _OUTCOME = ("episodes", "training_steps", "score", "mean_return", "success_rate"
 
 
 def _agree(agent: str, run: Run, second_run: Run) -> bool:
-    """Return whether two runs have equal cells of an agent,
-    with equal hyperparameters, wherever both have a cell.
+    """Return whether two runs agree on an agent wherever both have a cell.
+
+    They agree if results and hyperparameters are equal.
     """
     outcomes = _outcomes(agent, run)
     other_outcomes = _outcomes(agent, second_run)
@@ -440,8 +444,9 @@ def _outcomes(agent: str, run: Run) -> dict[tuple[str, int], tuple[list[float], 
 
 
 def failure_counts(runs: Sequence[Run]) -> dict[tuple[str, str], int]:
-    """Return the number of failed cells by agent and task,
-    where there are any; names as :func:`agent_names`.
+    """Return the number of failed cells by agent and task, where there are any.
+
+    Agents have the names of :func:`agent_names`.
     """
     names = agent_names(runs)
     counts: dict[tuple[str, str], int] = {}
@@ -453,9 +458,7 @@ def failure_counts(runs: Sequence[Run]) -> dict[tuple[str, str], int]:
 
 
 def anchor_errors(runs: Sequence[Run]) -> dict[str, Callable[[float], float]]:
-    """Return, for each task, the standard error of a score
-    that comes from the measured ends of its scale.
-    """
+    """Return, by task, the standard error of a score from the measured ends of its scale."""
     errors: dict[str, Callable[[float], float]] = {}
     for run in runs:
         for task, scores in run.manifest.references.items():

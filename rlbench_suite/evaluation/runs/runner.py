@@ -1,5 +1,6 @@
-"""Run the cells of a run: in this process,
-or in a pool of watched local processes (``ray_executor``: in a cluster).
+"""Run the cells of a run in this process, or in a pool of watched local processes.
+
+``ray_executor`` runs them in a cluster.
 
 The process that runs a cell stores it.
 """
@@ -141,8 +142,9 @@ def _tasks_on_train(suite: str, model: LanguageModel | None) -> tuple[str, ...]:
 
 
 def _check_installed(card: TaskCard) -> None:
-    """Raise :class:`CannotPlay` if a task's simulator is not installed,
-    so that the rest of the suite can run.
+    """Raise :class:`CannotPlay` if a task's simulator is not installed.
+
+    The rest of the suite can run then.
     """
     if card.host:
         simulated: Any = card.build()
@@ -157,8 +159,9 @@ CellRunner = Callable[[CellSpec, OpenRun], Iterator[Any]]
 
 
 def train_cell(spec: CellSpec, run: OpenRun) -> Iterator[Progress | CellResult]:
-    """Train and evaluate the agent of a cell, and store the result;
-    yield ``Progress`` and, last, the result.
+    """Train and evaluate the agent of a cell, and store the result.
+
+    Yield ``Progress`` and, last, the result.
 
     Raises:
         CannotWrite: the result cannot be stored.

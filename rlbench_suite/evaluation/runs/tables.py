@@ -28,8 +28,9 @@ TRACE = pa.schema([*_CELL, ("episode_seed", pa.uint64()), ("actions", pa.list_(p
 
 
 def schemas(*, on_train: bool) -> dict[str, pa.Schema]:
-    """Return the columns of a cell's tables by file,
-    with those of a cell that was evaluated on the train split.
+    """Return the columns of a cell's tables by file.
+
+    A cell that was evaluated on the train split has one table more.
     """
     tables = {"episodes.parquet": EPISODES, "curve.parquet": CURVE, "trace.parquet": TRACE}
     return tables | {"train_episodes.parquet": EPISODES} if on_train else tables
@@ -53,8 +54,9 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def check_head(path: Path, schema: pa.Schema, episodes: int) -> None:
-    """Check the columns of a table, and that it has a row
-    for each episode; a curve may have any number.
+    """Check the columns of a table, and that it has a row for each episode.
+
+    A curve may have any number of rows.
 
     Raises:
         OSError, ValueError: it is missing, damaged or another table.

@@ -135,8 +135,9 @@ def supervise(run: OpenRun, crew: Crew[AnyWorker], silence: float) -> Generator[
 
 
 def _group_missing(run: OpenRun) -> dict[tuple[str, str], list[CellSpec]]:
-    """Return the missing cells by (agent, task),
-    with the longest work first: learners, long horizons, many seeds.
+    """Return the missing cells by (agent, task), with the longest work first.
+
+    Learners, long horizons and many seeds take longest.
     """
     groups: dict[tuple[str, str], list[CellSpec]] = {}
     for cell in run.missing():
@@ -155,8 +156,9 @@ def _hand_out(
     size: int,
     hire: Callable[[], AnyWorker],
 ) -> None:
-    """Give every idle worker a cell of its own group,
-    or of the first group without a worker, or of the largest.
+    """Give every idle worker a cell of its own group.
+
+    Without one it takes a cell of the first group without a worker, or of the largest.
 
     Args:
         waiting: cells to run by group; the ones handed out are removed.

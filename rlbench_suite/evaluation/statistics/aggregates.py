@@ -66,7 +66,7 @@ from rlbench_suite.evaluation.statistics.unseen_runs import (
     Bounds,
     Kind,
     of_two_kinds,
-    widened,
+    widen,
 )
 
 REPLICATES = 5_000
@@ -76,8 +76,9 @@ CURVE_REPLICATES = 2_000
 
 @dataclass(frozen=True)
 class Curve:
-    """Interquartile mean at each checkpoint and the ends
-    of its pointwise interval; shapes ``(n_checkpoints,)``.
+    """Interquartile mean at each checkpoint with the ends of its pointwise interval.
+
+    The shapes are ``(n_checkpoints,)``.
     """
 
     iqm: Floats
@@ -87,9 +88,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of one agent: four aggregates, the performance profile,
-    and the number of seeds of each task.
-    """
+    """Summary of one agent: four aggregates, the performance profile, and seeds of each task."""
 
     iqm: Estimate
     mean: Estimate
@@ -173,8 +172,9 @@ def means(
     method: Method = "studentised",
     bounds: Bounds | None = SCALE,
 ) -> list[Estimate]:
-    """Return :func:`mean` of each, far faster than one by one:
-    equal numbers of seeds are computed together.
+    """Return :func:`mean` of each, far faster than one by one.
+
+    Equal numbers of seeds are computed together.
     """
     samples = [Sample.of(scores) for scores in several]
     estimates: dict[int, Estimate] = {}
@@ -190,14 +190,13 @@ def means(
     if method == "percentile":
         bounds = None
     return [
-        widened(estimates[i], sample, "mean", bounds, confidence, seed)
+        widen(estimates[i], sample, "mean", bounds, confidence, seed)
         for i, sample in enumerate(samples)
     ]
 
 
 def worst_tenth(scores: np.ndarray) -> float:
-    """Return the mean of the lowest tenth of scores ``(n,)``,
-    of the lowest one if there are fewer than ten.
+    """Return the mean of the lowest tenth of scores ``(n,)``, at least of the lowest one.
 
     This is the conditional value at risk at 10 %: the mean of the quantile function over [0, .1]
     (Rockafellar & Uryasev 2000, doi:10.21314/JOR.2000.038). If the tenth is not a whole number, the
@@ -218,8 +217,9 @@ def iqm_difference(
     method: Method = "studentised",
     bounds: Bounds | None = SCALE,
 ) -> Estimate:
-    """Return the interquartile mean of x minus that of y,
-    whose scores are pairs: resamples draw both of a pair.
+    """Return the interquartile mean of x minus that of y, whose scores are pairs.
+
+    Resamples draw both of a pair.
 
     Args:
         x: task to scores of one agent, shape ``(n_seeds,)``.
@@ -261,9 +261,7 @@ def iqm_difference(
     ends = []
     for sample in (sample_x, sample_y):
         middle = float(_iqm(sample, np.ones((len(sample.pooled), 1)))[0, 0])
-        interval = widened(
-            Estimate(middle, middle, middle), sample, "iqm", bounds, confidence, seed
-        )
+        interval = widen(Estimate(middle, middle, middle), sample, "iqm", bounds, confidence, seed)
         ends.append((middle - interval.low, interval.high - middle))
     below = math.hypot(ends[0][0], ends[1][1])
     above = math.hypot(ends[0][1], ends[1][0])
@@ -277,7 +275,7 @@ def iqm_difference(
     )
     if all(of_two_kinds(values) for values in pairs.strata):  # equal differences
         width = bounds[1] - bounds[0]
-        return widened(estimate, pairs, "iqm", (-width, width), confidence, seed)
+        return widen(estimate, pairs, "iqm", (-width, width), confidence, seed)
     return estimate
 
 
@@ -365,8 +363,9 @@ def sample_efficiency(
 
 
 def frequency_averaged_score(intervals: ArrayLike, scores: ArrayLike) -> Floats:
-    """Return the Frequency-Averaged Score:
-    the area under the score by decision interval, over the interval's range.
+    """Return the Frequency-Averaged Score.
+
+    It is the area under the score by decision interval, over the interval's range.
 
     ``FAS = integral of R(a) da / (a_max - a_min)`` by the trapezoidal rule, R(a) being the score of
     a player that decides every a steps (Patel and Siegelmann, *Overcoming Slow Decision Frequencies
@@ -408,8 +407,9 @@ def frequency_averaged_score(intervals: ArrayLike, scores: ArrayLike) -> Floats:
 
 
 def with_error(estimate: Estimate, error: float) -> Estimate:
-    """Return an estimate whose interval has another,
-    independent standard error added in squares.
+    """Return an estimate whose interval has another standard error added in squares.
+
+    That error is independent.
     """
     if error == 0 or not math.isfinite(estimate.low):
         return estimate
@@ -421,8 +421,9 @@ def with_error(estimate: Estimate, error: float) -> Estimate:
 
 
 def error_of_mean(scores: Scores, anchors: Mapping[str, Callable[[float], float]]) -> float:
-    """Return the standard error of the mean over tasks
-    that comes from the measured ends of their scales.
+    """Return the standard error of the mean over tasks that comes from their scales' ends.
+
+    These ends are measured.
 
     Args:
         scores: task to scores, shape ``(n_seeds,)``.
@@ -486,7 +487,7 @@ def compare(
         error = error_of_mean(dict(zip(sample.tasks, sample.strata, strict=True)), anchors or {})
         middle, average, typical, gap = (
             with_error(
-                widened(interval.estimates()[0], sample, kind, bounds, confidence, seed), error
+                widen(interval.estimates()[0], sample, kind, bounds, confidence, seed), error
             )
             for kind, interval in zip(_METRICS, intervals, strict=True)
         )
@@ -518,7 +519,7 @@ def _estimate(
     estimate = bootstrap([(sample,)], [_METRICS[kind]], replicates, confidence, seed, method)[0][
         0
     ].estimates()[0]
-    return widened(
+    return widen(
         estimate, sample, kind, None if method == "percentile" else bounds, confidence, seed
     )
 
@@ -543,7 +544,8 @@ def _blocks(
     before = np.zeros(counts.shape[1])
     for start in range(0, len(order), BLOCK):
         rows = order[start : start + BLOCK]
-        block_counts, weights = counts[rows], sample.weights[rows]
+        block_counts = counts[rows]
+        weights = sample.weights[rows]
         after = before + np.einsum("i,ir->r", weights, block_counts)
         yield sample.pooled[rows], weights, block_counts, before, after
         before = after
@@ -575,8 +577,9 @@ def _iqm(sample: Sample, counts: Floats) -> Floats:
 
 
 def _quartiles(sample: Sample, counts: Floats) -> tuple[Floats, Floats]:
-    """Return the scores between which the scale of the interquartile mean is taken,
-    each of shape ``(n_replicates,)``.
+    """Return the scores between which the scale of the interquartile mean is taken.
+
+    Each has shape ``(n_replicates,)``.
 
     They lie one score outside the cuts of the interquartile mean. Exactly at the cuts, a fifth of
     the resamples of five scores would have no spread at all.
@@ -605,8 +608,9 @@ def _quartiles(sample: Sample, counts: Floats) -> tuple[Floats, Floats]:
 def _error(
     sample: Sample, counts: Floats, low: Floats | float = -np.inf, high: Floats | float = np.inf
 ) -> Floats:
-    """Return the standard error of the mean over tasks of scores clipped to [low,
-    high], shape ``(1, n_replicates)``.
+    """Return the standard error of the mean over tasks of scores clipped to [low, high].
+
+    The shape is ``(1, n_replicates)``.
 
     Args:
         sample: the scores.
@@ -624,8 +628,9 @@ def _error(
 def _standard_error(
     strata: Sequence[Floats], slices: Sequence[slice], counts: Floats, *, by_replicate: bool = False
 ) -> Floats:
-    """Return the standard error of the mean over tasks of each task's mean,
-    shape ``(..., n_replicates)``.
+    """Return the standard error of the mean over tasks of each task's mean.
+
+    The shape is ``(..., n_replicates)``.
 
     Args:
         strata: values of each task, shape ``(..., n)``.
@@ -652,8 +657,9 @@ def _standard_error(
 
 
 def _task_means(sample: Sample, values: Floats, counts: Floats) -> Floats:
-    """Return the mean of each task's resampled values ``(..., n_scores)``,
-    shape ``(n_tasks, ..., n_replicates)``.
+    """Return the mean of each task's resampled values ``(..., n_scores)``.
+
+    The shape is ``(n_tasks, ..., n_replicates)``.
     """
     # einsum adds in a fixed order, unlike a threaded matrix product
     return np.stack(
@@ -669,8 +675,9 @@ def _mean(sample: Sample, counts: Floats) -> Floats:
 
 
 def _mean_of(pooled: Floats) -> Metric:
-    """Return the metric with the means of several agents,
-    whose scores ``(n_agents, n_scores)`` share resamples.
+    """Return the metric with the means of several agents that share resamples.
+
+    Their scores are ``(n_agents, n_scores)``.
     """
 
     def value(sample: Sample, counts: Floats) -> Floats:

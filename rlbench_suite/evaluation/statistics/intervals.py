@@ -39,10 +39,11 @@ Method = Literal["studentised", "percentile"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 CHUNK = 2_000
-"""Replicates in memory at a time; each chunk has its own random stream. A score takes 16 kB, or
-twice that for a probability of improvement: 16 MB for 50 tasks x 10 seeds, less than 256 MB for up
-to 7,000 scores of an agent. Another value changes the intervals of a seed within their bootstrap
-noise.
+"""Replicates in memory at a time; each chunk has its own random stream.
+
+A score takes 16 kB, or twice that for a probability of improvement: 16 MB for 50 tasks x 10 seeds,
+less than 256 MB for up to 7,000 scores of an agent. Another value changes the intervals of a seed
+within their bootstrap noise.
 """
 
 FLOOR = 0.1
@@ -60,9 +61,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Sample:
-    """Checked scores of one agent: tasks sorted by name,
-    and the scores of each, shape ``(n_seeds,)``.
-    """
+    """Checked scores of one agent, ``(n_seeds,)`` for each task; tasks are sorted by name."""
 
     tasks: tuple[str, ...]
     strata: tuple[Floats, ...]
@@ -121,8 +120,9 @@ class Sample:
 
 
 Statistic = Callable[..., Floats]
-"""Function of samples and as many count matrices ``(n_scores, n_replicates)``;
-returns ``(n_values, n_replicates)``.
+"""Function of samples and as many count matrices ``(n_scores, n_replicates)``.
+
+It returns ``(n_values, n_replicates)``.
 """
 
 
@@ -148,9 +148,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Interval:
-    """Point values of a statistic and the ends of their intervals,
-    each of shape ``(n_values,)``.
-    """
+    """Point values of a statistic and the ends of their intervals, each ``(n_values,)``."""
 
     point: Floats
     low: Floats
@@ -172,8 +170,9 @@ def bootstrap(
     seed: int,
     method: Method,
 ) -> list[list[Interval]]:
-    """Return the intervals of each metric for each subject,
-    a tuple of independently resampled samples.
+    """Return the intervals of each metric for each subject.
+
+    A subject is a tuple of independently resampled samples.
 
     Raises:
         ValueError: a setting out of range.
@@ -209,8 +208,9 @@ def bootstrap(
 
 @dataclass(frozen=True)
 class _Root:
-    """Bootstrap distribution from which the interval of a metric is read:
-    ``T*``, or ``t*`` if there is a scale.
+    """Bootstrap distribution from which the interval of a metric is read.
+
+    It is that of ``T*``, or that of ``t*`` if there is a scale.
     """
 
     metric: Metric

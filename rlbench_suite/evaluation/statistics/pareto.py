@@ -16,15 +16,14 @@ def non_dominated(points: np.ndarray) -> np.ndarray:
     Raises:
         ValueError: not two-dimensional, or not finite.
     """
-    points = np.unique(_checked(points), axis=0)
+    points = np.unique(_check_points(points), axis=0)
     at_least_as_good = (points[:, None] >= points[None]).all(-1)
     # Every point is at least as good as itself; after `unique`, as no other point of the front.
     return points[at_least_as_good.sum(0) == 1]
 
 
 def hypervolume(points: np.ndarray, reference: np.ndarray) -> float:
-    """Return the exact volume of the region between the reference point
-    and the points that dominate it.
+    """Return the exact volume between the reference point and the points that dominate it.
 
     Slices along the last objective, one slab between neighbouring values (Knowles 2002; While et
     al. 2006, doi:10.1109/TEVC.2005.851275, "hypervolume by slicing objectives"). Points that are
@@ -40,7 +39,7 @@ def hypervolume(points: np.ndarray, reference: np.ndarray) -> float:
     """
     reference = np.asarray(reference, np.float64)
     points = np.asarray(points, np.float64)
-    points = _checked(points.reshape(0, reference.size) if points.size == 0 else points)
+    points = _check_points(points.reshape(0, reference.size) if points.size == 0 else points)
     if reference.shape != points.shape[1:] or not np.isfinite(reference).all():
         raise ValueError(
             f"The reference point needs {points.shape[1]} finite numbers, got {reference!r}."
@@ -58,7 +57,7 @@ def _volume(points: np.ndarray) -> float:
     return sum(float(h) * _volume(points[: i + 1, :-1]) for i, h in enumerate(heights) if h > 0)
 
 
-def _checked(points: np.ndarray) -> np.ndarray:
+def _check_points(points: np.ndarray) -> np.ndarray:
     points = np.asarray(points, np.float64)
     if points.ndim != 2 or not np.isfinite(points).all():
         raise ValueError(

@@ -16,8 +16,9 @@ _CHUNK = 2_000
 
 
 def sign_flip_test(differences: Mapping[str, Sequence[float]], *, seed: int = 0) -> float:
-    """Return the two-sided p-value of a paired permutation test
-    of the mean over tasks of the mean difference.
+    """Return the two-sided p-value of a paired permutation test.
+
+    It tests the mean over tasks of the mean difference.
 
     Under the null hypothesis every difference is as likely as its negative. Random flips count the
     observed signs as one of them, so that a p-value is never 0 (Phipson and Smyth 2010,

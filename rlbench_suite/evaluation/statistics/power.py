@@ -43,12 +43,17 @@ from rlbench_suite.evaluation.statistics.unseen_runs import (
 DIFFERENCES = (0.02, 0.05, 0.1, 0.2)
 """Differences of normalised scores that a table shows by default."""
 
-POWER, LEVEL = 0.8, 0.05
+POWER = 0.8
+"""Probability of a verdict if there is a difference."""
 
-LEAST_SEEDS = 5
+LEVEL = 0.05
+"""Probability of a verdict if there is none."""
+
+MIN_PAIRED_SEEDS = 5
 """Seeds below which nothing is concluded, because too few of them estimate a spread."""
 
-MOST_SEEDS = 10_000
+MAX_SEEDS = 10_000
+"""Seeds of an agent beyond which no number is given."""
 
 _EXPERIMENTS = 4_000
 _NORMAL = NormalDist()
@@ -62,7 +67,7 @@ class Need:
         spread: standard deviation of one seed's score; that of the mean over tasks in the
             aggregate.
         measured: number of seeds that the spread was measured with, the least over tasks.
-        seeds: seeds of each agent by difference; None if more than :data:`MOST_SEEDS` are needed,
+        seeds: seeds of each agent by difference; None if more than :data:`MAX_SEEDS` are needed,
             or if the spread is 0, which tells nothing.
     """
 
@@ -74,8 +79,9 @@ class Need:
 def needs(
     scores: Mapping[str, Sequence[float]], differences: Sequence[float], *, agents: int = 2
 ) -> tuple[Need, dict[str, Need]]:
-    """Return the seeds needed to tell an agent from one of equal spread:
-    in the aggregate, and by task.
+    """Return the seeds needed to tell an agent from one of equal spread.
+
+    They are needed in the aggregate, and by task.
 
     The seeds of the two agents count as independent, so a difference has twice the variance of a
     score. Fewer seeds are needed where the agents' scores rise and fall together. In the aggregate
@@ -99,7 +105,7 @@ def needs(
             )
     variances = {task: float(np.var(values, ddof=1)) for task, values in scores.items()}
 
-    def need(tasks: Sequence[str], comparisons: int, interval: bool) -> Need:
+    def compute_need(tasks: Sequence[str], comparisons: int, interval: bool) -> Need:
         task_variances = [variances[task] for task in tasks]
         unseen = float(np.mean([spans[task] for task in tasks]))
         return Need(
@@ -125,8 +131,8 @@ def needs(
         for task, values in scores.items()
     }
     pairs = math.comb(agents, 2)
-    return need(list(scores), pairs, True), {
-        task: need([task], pairs * len(scores), False) for task in scores
+    return compute_need(list(scores), pairs, True), {
+        task: compute_need([task], pairs * len(scores), False) for task in scores
     }
 
 
@@ -138,8 +144,9 @@ def seeds_needed(
     interval: bool = False,
     unseen: float = 0.0,
 ) -> int | None:
-    """Return the fewest pairs, at least :data:`LEAST_SEEDS`,
-    that show a difference with the power :data:`POWER`.
+    """Return the fewest pairs that show a difference with the power :data:`POWER`.
+
+    They are at least :data:`MIN_PAIRED_SEEDS`.
 
     Args:
         differences: true mean difference of a pair, by task. Their mean is the difference to see.
@@ -150,7 +157,7 @@ def seeds_needed(
             better agent.
 
     Returns:
-        None if more than :data:`MOST_SEEDS` are needed.
+        None if more than :data:`MAX_SEEDS` are needed.
 
     Raises:
         ValueError: the mean difference is 0 or not finite.
@@ -167,14 +174,14 @@ def seeds_needed(
 
     size = abs(mean)
     runs = runs_to_exclude(size / (size + abs(unseen))) if unseen else 0
-    min_seeds = max(LEAST_SEEDS, math.ceil(runs / len(differences)))
-    if min_seeds > MOST_SEEDS:
+    min_seeds = max(MIN_PAIRED_SEEDS, math.ceil(runs / len(differences)))
+    if min_seeds > MAX_SEEDS:
         return None
     low, high = min_seeds - 1, min_seeds
     while not enough(high):
-        if high == MOST_SEEDS:
+        if high == MAX_SEEDS:
             return None
-        low, high = high, min(2 * high, MOST_SEEDS)
+        low, high = high, min(2 * high, MAX_SEEDS)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -225,8 +232,7 @@ def power_of(
 
 @lru_cache(maxsize=8)
 def _normal_numbers(tasks: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return standard normal numbers: two for each task
-    and experiment, and one for each experiment.
+    """Return standard normal numbers: two for each task and experiment, one for each experiment.
 
     Each row has the same evenly spaced quantiles in another order (a Latin hypercube), which leaves
     less to chance.

@@ -1,5 +1,6 @@
-"""Shares of runs: performance profiles,
-probabilities of improvement and of a level, with score intervals.
+"""Compute shares of runs with score intervals.
+
+They are performance profiles, and probabilities of improvement and of a level.
 
 They are fractions that are often 0 or 1, where every resample is the same, so a bootstrap knows
 nothing of their error.
@@ -23,8 +24,9 @@ TAUS: tuple[float, ...] = tuple(round(0.02 * i, 2) for i in range(76))
 
 @dataclass(frozen=True)
 class Profile:
-    """Fraction of scores above each threshold and the ends
-    of its pointwise interval; shapes ``(n_taus,)``.
+    """Fraction of scores above each threshold, with the ends of its pointwise interval.
+
+    The shapes are ``(n_taus,)``.
     """
 
     taus: Floats
@@ -49,7 +51,7 @@ def performance_profile(
     Raises:
         ValueError: as :func:`iqm`, or thresholds that are not a finite vector.
     """
-    return profile_of(Sample.of(scores), thresholds(taus), _checked(confidence))
+    return profile_of(Sample.of(scores), thresholds(taus), _check_confidence(confidence))
 
 
 def probability_of_improvement(x: Scores, y: Scores, *, confidence: float = 0.95) -> Estimate:
@@ -71,7 +73,9 @@ def probability_of_improvement(x: Scores, y: Scores, *, confidence: float = 0.95
     """
     samples = {"x": Sample.of(x, "x"), "y": Sample.of(y, "y")}
     tasks = shared_tasks(samples)
-    return improvement_of(samples["x"].on(tasks), samples["y"].on(tasks), _checked(confidence))
+    return improvement_of(
+        samples["x"].on(tasks), samples["y"].on(tasks), _check_confidence(confidence)
+    )
 
 
 def probability_above(scores: Scores, level: float, *, confidence: float = 0.95) -> Estimate:
@@ -91,7 +95,7 @@ def probability_above(scores: Scores, level: float, *, confidence: float = 0.95)
     shares = [
         float(np.mean((values > level) + 0.5 * (values == level))) for values in sample.strata
     ]
-    return _share(shares, sample.sizes, _checked(confidence))
+    return _share(shares, sample.sizes, _check_confidence(confidence))
 
 
 def thresholds(taus: ArrayLike) -> Floats:
@@ -129,8 +133,9 @@ def improvement_of(x: Sample, y: Sample, confidence: float) -> Estimate:
 
 
 def _share(shares: Sequence[float], runs: Sequence[int], confidence: float) -> Estimate:
-    """Return the mean over tasks of a share of runs;
-    without an interval if no task has two runs.
+    """Return the mean over tasks of a share of runs.
+
+    It has no interval if no task has two runs.
     """
     point = math.fsum(shares) / len(shares)
     if max(runs) < 2:
@@ -139,7 +144,7 @@ def _share(shares: Sequence[float], runs: Sequence[int], confidence: float) -> E
     return Estimate(point, min(float(low[0]), point), max(float(high[0]), point))
 
 
-def _checked(confidence: float) -> float:
+def _check_confidence(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise ValueError(f"The confidence must lie in (0, 1); given {confidence}.")
     return confidence

@@ -43,34 +43,42 @@ Bounds = tuple[float, float]
 Kind = Literal["mean", "iqm", "median", "optimality_gap"]
 
 GAPS = {5: 0.75, 6: 0.7, 7: 0.65, 8: 0.6, 9: 0.55}
-"""Gap between two neighbouring scores of a task, as a fraction of their range, above which they are
-two kinds of runs; by the number of seeds. Fewer seeds count as five, and from ten seeds on it is a
-half.
+"""Gap between neighbouring scores of a task above which they are two kinds of runs.
+
+It is a fraction of their range, by the number of seeds. Fewer seeds count as five, and from ten
+seeds on it is a half.
 """
 
-TOGETHER = 1.5
-"""Variance of the mean over tasks, by whole seeds over that by independent runs,
-from which seeds rise and fall together.
+MIN_COMMON_VARIANCE_RATIO = 1.5
+"""Ratio of variances from which seeds rise and fall together.
+
+It divides the variance of the mean over tasks by whole seeds by that of independent runs.
 """
 
-TAIL_WITHIN, TAIL_BEYOND = 2.0, 4.0
-"""Distance beyond the seen runs of an agent at which an unseen one may lie, in units of the
-distance from its median to its lowest or highest score: where the scores lie within :data:`SCALE`,
-and where they leave it, so that nothing bounds them. Chosen so that
-``benchmarks/coverage/false_verdicts.py`` counts at most .06 for lognormal scores against scores
-that are always equal, or spread by .3.
+TAIL_INSIDE_SCALE = 2.0
+"""Distance beyond the seen runs at which an unseen one may lie, for scores within :data:`SCALE`.
+
+Its unit is the distance from an agent's median to its lowest or highest score. Chosen, like
+:data:`TAIL_OUTSIDE_SCALE`, so that ``benchmarks/coverage/false_verdicts.py`` counts at most .06 for
+lognormal scores against scores that are always equal, or spread by .3.
 """
 
-_MOST_WEIGHINGS, _LEAST_WEIGHINGS, _MOST_WEIGHTS = 1_000, 400, 500_000
-"""Random weighings of the runs; fewer if there are many runs,
-whose interval the bounds hardly change.
-"""
+TAIL_OUTSIDE_SCALE = 4.0
+"""The same where scores leave the scale, so that nothing bounds them."""
+
+_MAX_WEIGHINGS = 1_000
+"""Random weighings of the runs."""
+_MIN_WEIGHINGS = 400
+"""The same with many runs, whose interval the bounds hardly change."""
+_MAX_WEIGHTS = 500_000
+"""Weighings times runs, from which there are fewer weighings."""
 _LEVEL = 0.05
 
 
 def unseen_share(runs: int) -> float:
-    """Return the largest share of runs of another kind
-    that runs of one kind do not exclude with 95 % confidence.
+    """Return the largest share of other runs that runs of one kind leave possible.
+
+    Runs of one kind exclude a larger share of another kind with 95 % confidence.
 
     Args:
         runs: number of independent runs, at least one.
@@ -101,18 +109,14 @@ def on_unseen(seeds: int, tasks: int = 0) -> str:
 
 
 def runs_to_exclude(share: float) -> int:
-    """Return the number of runs of one kind that exclude a share
-    of runs of another kind, in (0, 1].
-    """
+    """Return how many runs of one kind exclude a share of another kind, in (0, 1]."""
     if share == 1:  # also a share that rounds to it
         return 1
     return math.ceil(math.log(_LEVEL) / math.log1p(-share) - 1e-9)
 
 
 def of_two_kinds(scores: Floats) -> bool:
-    """Return whether the scores of a task's seeds,
-    shape ``(n_seeds,)``, are all equal, or have a wide gap.
-    """
+    """Return whether a task's scores, ``(n_seeds,)``, are all equal or have a wide gap."""
     if len(scores) < 2:
         return False
     ordered = np.sort(scores)
@@ -148,15 +152,15 @@ def ends_of_runs(scores: Floats) -> tuple[Bounds, Bounds]:
             median = float(np.median(agent_scores))
             minimum = float(agent_scores.min())
             maximum = float(agent_scores.max())
-            below = TAIL_WITHIN if lowest >= SCALE[0] else TAIL_BEYOND
-            above = TAIL_WITHIN if highest <= SCALE[1] else TAIL_BEYOND
+            below = TAIL_INSIDE_SCALE if lowest >= SCALE[0] else TAIL_OUTSIDE_SCALE
+            above = TAIL_INSIDE_SCALE if highest <= SCALE[1] else TAIL_OUTSIDE_SCALE
             low = min(low, minimum - excess * below * (median - minimum))
             high = max(high, maximum + excess * above * (maximum - median))
         ends.append((low, high))
     return ends[0], ends[1]
 
 
-def widened(
+def widen(
     estimate: Estimate,
     sample: Sample,
     kind: Kind,
@@ -222,8 +226,9 @@ def _rounding(strata: Sequence[Floats]) -> float:
 def _stretch(
     strata: Sequence[Floats], variances: Sequence[float], confidence: float
 ) -> tuple[float, bool]:
-    """Return the factor by which an interval of independent runs is too narrow,
-    and whether seeds move together.
+    """Return the factor by which an interval of independent runs is too narrow.
+
+    The second value says whether seeds move together.
     """
     total_variance = float(np.nansum(variances))
     if total_variance <= _rounding(strata):
@@ -237,7 +242,7 @@ def _stretch(
         return 1.0, False
     by_seed = np.mean(strata, axis=0)
     ratio = by_seed.var(ddof=1) / seeds * len(strata) ** 2 / total_variance
-    if ratio <= TOGETHER:
+    if ratio <= MIN_COMMON_VARIANCE_RATIO:
         return 1.0, False
     tail = 1 - confidence
     return math.sqrt(ratio) * float(critical_t(tail, seeds - 1) / critical_t(tail, 1e9)), True
@@ -254,16 +259,17 @@ def _one_more_run(
         (min(bounds[0], float(pooled.min())), tail),
         (max(bounds[1], float(pooled.max())), 1 - tail),
     ):
-        values = _weighted(strata, bound, kind, seed)
+        values = _weighted_statistic(strata, bound, kind, seed)
         ends.append(float(np.quantile(values, quantile)))
     if kind == "optimality_gap":
         ends = [1 - ends[1], 1 - ends[0]]
     return ends[0], ends[1]
 
 
-def _weighted(strata: Sequence[Floats], bound: float, kind: Kind, seed: int) -> Floats:
-    """Return the statistic of the runs and one at the bound under random weights,
-    shape ``(n_weighings,)``.
+def _weighted_statistic(strata: Sequence[Floats], bound: float, kind: Kind, seed: int) -> Floats:
+    """Return the statistic of the runs and one at the bound under random weights.
+
+    The shape is ``(n_weighings,)``.
     """
     sizes = tuple(len(values) for values in strata)
     unseen, weights = _weights(sizes, seed)
@@ -289,8 +295,9 @@ def _weighted(strata: Sequence[Floats], bound: float, kind: Kind, seed: int) -> 
 
 @lru_cache(maxsize=4)
 def _weights(sizes: tuple[int, ...], seed: int) -> tuple[Floats, tuple[Floats, ...]]:
-    """Return the share of the unseen run,
-    and weights of the runs of each task that sum to one over all tasks.
+    """Return the share of the unseen run, and the weights of the runs of each task.
+
+    The weights sum to one over all tasks.
     """
     rng = np.random.default_rng((seed, 2, *sizes[:8]))
     number = _weighings(sum(sizes))
@@ -303,7 +310,7 @@ def _weights(sizes: tuple[int, ...], seed: int) -> tuple[Floats, tuple[Floats, .
 
 
 def _weighings(runs: int) -> int:
-    return min(max(_MOST_WEIGHTS // runs, _LEAST_WEIGHINGS), _MOST_WEIGHINGS)
+    return min(max(_MAX_WEIGHTS // runs, _MIN_WEIGHINGS), _MAX_WEIGHINGS)
 
 
 def _beta(runs: int, number: int, seed: int, task: int) -> Floats:
@@ -346,8 +353,9 @@ def _beta_quantile(probability: float, a: float, b: float) -> float:
 
 
 def _beta_cdf(x: float, a: float, b: float) -> float:
-    """Return the regularised incomplete beta function
-    by its continued fraction (Abramowitz and Stegun 26.5.8).
+    """Return the regularised incomplete beta function by its continued fraction.
+
+    It is that of Abramowitz and Stegun 26.5.8.
     """
     if x <= 0 or x >= 1:
         return float(x > 0)
@@ -385,8 +393,9 @@ def _beta_cdf(x: float, a: float, b: float) -> float:
 def stratified_share(
     shares: Floats, runs: Sequence[int], confidence: float
 ) -> tuple[Floats, Floats]:
-    """Return the ends of score intervals of the mean over tasks
-    of a share of runs, each of shape ``(n,)``.
+    """Return the ends of score intervals of the mean over tasks of a share of runs.
+
+    Each has shape ``(n,)``.
 
     One task has Clopper and Pearson's interval, several have Wilson's, stratified (Yan and Su,
     Statistics in Biopharmaceutical Research 2(3), 2010): each task's interval has the level at

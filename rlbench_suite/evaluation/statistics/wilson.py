@@ -9,8 +9,9 @@ from rlbench_suite.core.scale import NORMAL_QUANTILE, Score
 
 
 def wilson_interval(scores: list[float]) -> Score:
-    """Return the mean of scores in [0, 1] and Wilson's 95 % interval,
-    which has a width even if all scores are equal.
+    """Return the mean of scores in [0, 1] and Wilson's 95 % interval.
+
+    It has a width even if all scores are equal.
 
     Wilson's interval is for scores of 0 and 1. Scores between them vary less, so for them it is
     never too narrow.

@@ -1,6 +1,4 @@
-"""A warning of calibrated scores: where players
-without skill are about as good as the reference.
-"""
+"""Test the warning of scales on which players without skill are about as good as the reference."""
 
 import json
 import math
@@ -15,8 +13,8 @@ from rlbench_suite.core.task_card import Score
 from rlbench_suite.evaluation.analysis.calibration import remark, write_scores
 
 
-def near(mean: float, half: float) -> Score:
-    """A score with a symmetric interval."""
+def score_near(mean: float, half: float) -> Score:
+    """Return a score with a symmetric interval."""
     return Score(mean, mean - half, mean + half, 100)
 
 
@@ -42,12 +40,18 @@ def test_a_reference_that_is_hardly_better_is_told(
     reference: tuple[float, float],
     beginning: str,
 ) -> None:
-    sentence = remark({"random": near(*random), "noop": near(*noop), "reference": near(*reference)})
+    sentence = remark(
+        {
+            "random": score_near(*random),
+            "noop": score_near(*noop),
+            "reference": score_near(*reference),
+        }
+    )
     assert sentence.startswith(beginning) if beginning else sentence == ""
 
 
 def test_without_a_reference_nothing_is_told() -> None:
-    assert remark({"random": near(0, 1), "noop": near(0, 1)}) == ""
+    assert remark({"random": score_near(0, 1), "noop": score_near(0, 1)}) == ""
 
 
 def test_no_shipped_task_is_told() -> None:

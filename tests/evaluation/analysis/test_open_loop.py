@@ -31,8 +31,9 @@ ROW = re.compile(r"^\| ([\w?=&-]+) \| (-?[\d.]+) \+- ([\d.]+) \|.*\| ([\w ]+) \|
 
 
 def test_blind_play_that_is_known_to_be_good_is_discovered() -> None:
-    """Right five times, then down, takes the treasure of 16.1,
-    one of the two optima of the published map.
+    """Right five times, then down, takes the treasure of 16.1.
+
+    It is one of the two optima of the published map.
     """
     result = BlindSearch(find_card("DeepSeaTreasure-v0").build()).best(
         players=128, rounds=2, test_episodes=1
@@ -80,8 +81,9 @@ def test_a_table_is_repeated_and_a_constant_is_held() -> None:
 
 
 def test_returns_that_are_not_finite_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``argsort`` puts NaN last,
-    so that a faulty task would look like one on which blind play earns little.
+    """``argsort`` puts NaN last.
+
+    A faulty task would look like one on which blind play earns little.
     """
     search = BlindSearch(find_card("DeepSeaTreasure-v0").build())
     play = search._play
@@ -99,8 +101,9 @@ def test_returns_that_are_not_finite_end_the_search(monkeypatch: pytest.MonkeyPa
 
 
 def test_every_id_of_all_is_in_the_table_and_low_or_explained() -> None:
-    """Read what ``benchmarks/audits/open_loop.py`` measured,
-    and which ids the page says were not measured.
+    """Read what ``benchmarks/audits/open_loop.py`` measured, and which ids it left out.
+
+    The page says which were not measured.
     """
     table, _, unmeasured_text = PAGE.read_text().partition("## Not measured yet")
     rows = {name: (float(score), float(half)) for name, score, half, _ in ROW.findall(table)}
@@ -113,8 +116,9 @@ def test_every_id_of_all_is_in_the_table_and_low_or_explained() -> None:
 
 
 def test_blind_play_scores_low(card: TaskCard) -> None:
-    """A small search of the kind behind the table, by turns:
-    a changed task may not open a way for blind play.
+    """A small search of the kind behind the table runs on tasks by turns.
+
+    A changed task may not open a way for blind play.
     """
     if card.open_loop or card.host:
         pytest.skip("the card says why blind play scores, or a simulator would take minutes")

@@ -1,6 +1,4 @@
-"""The audit of tasks whose actions are choices:
-rules of thumb play legally, and find what pays without looking.
-"""
+"""Test the audit of tasks of choices: rules of thumb play legally and find blind play that pays."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from rules_of_thumb import PREFERRED, Thumbs
+from rules_of_thumb import PREFERRED_VALUE, Thumbs
 from yardsticks import FAMILIES, OF_CHOICES, Arena
 
 from rlbench_suite.adapters.rollout import play
@@ -53,8 +51,9 @@ def test_the_first_rules_play_the_first_the_last_and_a_random_legal_choice(name:
 
 
 def test_the_search_finds_a_sequence_that_looks_at_nothing() -> None:
-    """Right three times or more, then down for ever,
-    earns nearly the best treasure of DeepSeaTreasure.
+    """Right three times or more, then down for ever, earns nearly the best treasure.
+
+    The task is DeepSeaTreasure.
     """
     task = card("DeepSeaTreasure-v0").build()
     arena = Arena(task, Thumbs(task))
@@ -75,7 +74,7 @@ def test_rules_play_in_the_audit_as_in_the_ordinary_rollout() -> None:
     rng = np.random.default_rng(2)
     rule, _ = search.draw(rng)
     table = rng.random(rule.table.shape).astype(np.float32)
-    table[1, 7] = PREFERRED
+    table[1, 7] = PREFERRED_VALUE
     rule = rule._replace(table=table, period=np.int32(3), again=np.float32(0.7))
     audited = arena.all_alike(rule, 0, 512, "test")
     alone = jax.tree.map(lambda leaf: leaf[0], search.players([rule]))

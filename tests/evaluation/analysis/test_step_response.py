@@ -1,6 +1,4 @@
-"""Step responses against closed forms and against SciPy's roots of them;
-recordings against the environment.
-"""
+"""Test step responses against closed forms and SciPy's roots, and recordings against the env."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from rlbench_suite.evaluation.analysis.step_response import (
     step_response,
     steps_of,
     summarise,
-    tracked,
+    tracked_quantities,
 )
 from rlbench_suite.evaluation.trajectory import Trajectory, columns, play
 
@@ -132,7 +130,7 @@ def test_a_position_is_known_where_its_error_is() -> None:
     )
     none = np.zeros((100, 1, 2))
     episode = Trajectory(0, observations, None, none, np.zeros(100), None, {}, False, True)
-    [position] = tracked(task, episode)
+    [position] = tracked_quantities(task, episode)
     end = 1.5 * scale["error_position"]
     assert 0 < position.time[0] == task.period * np.argmax(1 - value < 0.999 * end)
     np.testing.assert_allclose(position.value, value[-len(position.value) :], atol=1e-6)
@@ -142,7 +140,7 @@ def test_a_noisy_speed_is_judged_by_its_true_value() -> None:
     task = registry.card("PMSMSpeedIndustrial-v0?setpoint=step").build()
     [episode] = play(task, reference_player(task), range(1), split="test")
     table = columns(task, episode)
-    [speed] = tracked(task, episode)
+    [speed] = tracked_quantities(task, episode)
     np.testing.assert_array_equal(speed.value[1:], table["measure.speed [rad/s]"][:-1])
     np.testing.assert_array_equal(speed.setpoint, table["setpoint_speed [rad/s]"])
     assert np.abs(speed.value - table["speed [rad/s]"]).max() > 1

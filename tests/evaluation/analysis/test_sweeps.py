@@ -1,5 +1,6 @@
-"""Saved policies under other conditions:
-the same episodes where nothing changes, and actions that are really held.
+"""Test saved policies under other conditions.
+
+Episodes are the same where nothing changes, and actions are really held.
 """
 
 from __future__ import annotations
@@ -105,8 +106,9 @@ def test_a_data_sheet_may_be_wrong(run: Run):
 def test_a_constant_that_is_built_in_is_swept_with_the_task(
     run: Run, name: str, constant: str, usual: float
 ):
-    """The bench draws speeds that follow from the voltage of the link;
-    they alone are not its other voltage.
+    """The bench samples speeds that follow from the voltage of the link.
+
+    They alone are not its other voltage.
     """
     result = sweeps.sweep_constant(run.path, name, constant, [1.0, 2.0])
     changed_task = registry.card(name, context={constant: 2 * usual}).build()

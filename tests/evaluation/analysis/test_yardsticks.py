@@ -1,6 +1,4 @@
-"""The audit of the reference players:
-it finds what beats a weak one, and lets a strong one stand.
-"""
+"""Test the audit of reference players: it beats a weak one, and lets a strong one stand."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Policies that leave the simulator: ONNX and C act as JAX does,
-alone and in closed loop with the task.
-"""
+"""Test exported policies: ONNX and C act as JAX does, alone and in closed loop with the task."""
 
 from __future__ import annotations
 
@@ -53,10 +51,10 @@ def policy_of(agent: Any, task: Any, budget: str = "smoke") -> Any:
     """Return a policy with weights that are not zero anywhere, and moments that normalise."""
     rng = np.random.default_rng(3)
     untrained = agent.untrained_policy(task, agent.config(task, budget))
-    return shaken(untrained, untrained.flat.features, rng)
+    return perturb_actor(untrained, untrained.flat.features, rng)
 
 
-def shaken(policy: Any, features: int, rng: np.random.Generator) -> Any:
+def perturb_actor(policy: Any, features: int, rng: np.random.Generator) -> Any:
     actor = jax.tree.map(
         lambda leaf: (np.asarray(leaf) + rng.normal(0, 0.05, np.shape(leaf))).astype(np.float32),
         policy.actor,
@@ -72,7 +70,7 @@ def offline(task: Any) -> Any:
     policy = OfflinePolicy(
         actor_layers(flat, (16, 16), rng), Moments.initial(flat.features), flat, None
     )
-    return shaken(policy, flat.features, rng)
+    return perturb_actor(policy, flat.features, rng)
 
 
 KINDS = {
@@ -109,7 +107,7 @@ def exported(request: Any) -> tuple[Any, Any, Any]:
     return task, policy, policy_as_network
 
 
-def compiled(export: Any, folder: Path, name: str = "my drive") -> Path:
+def compile_header(export: Any, folder: Path, name: str = "my drive") -> Path:
     """Write the header, run its test vectors, and compile it as a shared library."""
     file = folder / "policy.h"
     file.write_text(policy_export.c(export, name))
@@ -186,8 +184,8 @@ def test_onnx_and_c_act_as_jax_does(
     task, policy, export = exported
     assert export.difference <= (0 if export.network.choices else 1e-5)
     (tmp_path / "policy.onnx").write_bytes(policy_export.onnx(export))
-    library = compiled(export, tmp_path)
-    monkeypatch.setenv(shared_library.TRUSTED, shared_library.sha256(library))
+    library = compile_header(export, tmp_path)
+    monkeypatch.setenv(shared_library.TRUSTED_VARIABLE, shared_library.sha256(library))
     players = [OnnxPolicy(tmp_path / "policy.onnx", task), shared_library.Controller(library, task)]
     observations, masks = observations_of(task, np.random.default_rng(1))
     expected = acted_in_jax(policy, observations, masks)
@@ -221,12 +219,12 @@ def test_onnx_and_c_act_as_jax_does(
 @needs_cc
 def test_eight_bits_are_stored_as_such_and_their_loss_is_told(tmp_path: Path) -> None:
     task = registry.card("PMSMCurrent-v0").build()
-    network = policy_export.network_of(policy_of(PPO(hidden=[16]), task), "ppo").quantised()
+    network = policy_export.network_of(policy_of(PPO(hidden=[16]), task), "ppo").quantise()
     episodes = play(task, NetworkPolicy(network, task), evaluation_seeds(task.card, 0, "smoke")[:1])
     export = policy_export.Export(
         Cell("ppo", task.card.id, 0), task, network, episodes, 0.0, loss=1.5
     )
-    compiled(export, tmp_path)
+    compile_header(export, tmp_path)
     text = (tmp_path / "policy.h").read_text()
     assert "static const signed char my_drive_weight" in text
     assert "falls by 1.5" in text
@@ -306,7 +304,7 @@ def test_names_and_texts_cannot_leave_their_place() -> None:
 def test_native_code_is_loaded_only_where_the_command_line_trusts_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(shared_library.TRUSTED, raising=False)
+    monkeypatch.delenv(shared_library.TRUSTED_VARIABLE, raising=False)
     task, file = registry.card("PMSMCurrent-v0").build(), tmp_path / "mine.so"
     file.write_bytes(b"\x7fELF, perhaps")
     with pytest.raises(ValueError, match="add --trust"):
@@ -317,10 +315,10 @@ def test_native_code_is_loaded_only_where_the_command_line_trusts_it(
     ):
         result = CliRunner().invoke(app, arguments)
         assert words in str(result.exception)
-    assert shared_library.TRUSTED not in os.environ
+    assert shared_library.TRUSTED_VARIABLE not in os.environ
     with pytest.raises(ValueError, match="is not loaded"):  # as from the folder of a stranger's run
         shared_library.Controller(file, task)
-    monkeypatch.setenv(shared_library.TRUSTED, "")
+    monkeypatch.setenv(shared_library.TRUSTED_VARIABLE, "")
     checkpoint = shared_library.open_controller(file, trust=True)
     assert checkpoint.label.startswith("controller.")
     with pytest.raises(OSError, match="Cannot load"):

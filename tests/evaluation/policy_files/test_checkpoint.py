@@ -1,5 +1,6 @@
-"""Saved policies that are judged without training:
-the same episodes to the bit, and nothing untrusted is run.
+"""Test saved policies that are judged without training.
+
+They play the same episodes bit for bit, and no untrusted file is run.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def judge(
 
 
 def episodes(run: OpenRun, agent: str, seed: int, name: str = "episodes") -> list[dict[str, Any]]:
-    """The rows of a cell, without its agent's name."""
+    """Return the rows of a cell, without its agent's name."""
     (folder,) = run.path.glob(f"cells/{agent}/*/{seed}")
     return pq.read_table(folder / f"{name}.parquet").drop_columns(["agent"]).to_pylist()
 
@@ -69,7 +70,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def policy_of(run: Path, agent: str, seed: int = 1) -> Path:
-    """The saved policy of a cell."""
+    """Return the saved policy of a cell."""
     return run / "cells" / agent / "PMSMCurrent-v0" / str(seed) / "policy.safetensors"
 
 
@@ -129,8 +130,8 @@ def test_a_changed_copy_is_not_judged(toys: Path, tmp_path: Path):
     assert f"{copy} is not the file" in event.value
 
 
-def rewritten(file: Path, to: Path, **changes: str | None) -> Path:
-    """A copy with another header."""
+def rewrite_header(file: Path, to: Path, **changes: str | None) -> Path:
+    """Write a copy with another header."""
     header = {
         name: text for name, text in (read_header(file) | changes).items() if text is not None
     }
@@ -138,8 +139,8 @@ def rewritten(file: Path, to: Path, **changes: str | None) -> Path:
     return to
 
 
-def refused(file: Path, agent: str | None = None, task: str = TASK) -> str:
-    """The one sentence with which a file is refused."""
+def refusal_of(file: Path, agent: str | None = None, task: str = TASK) -> str:
+    """Return the one sentence with which a file is refused."""
     with pytest.raises((ValueError, OSError)) as refusal:
         plan("", task, 1, "smoke", open_checkpoint(file, agent))
     assert "\n" not in str(refusal.value)
@@ -149,30 +150,30 @@ def refused(file: Path, agent: str | None = None, task: str = TASK) -> str:
 
 def test_what_is_no_policy_for_the_task_is_refused_in_one_sentence(trained: Path, tmp_path: Path):
     file = policy_of(trained, "ppo")
-    assert f"holds a policy of ppo for {TASK}, not of ppo for {DISCRETE_TASK}" in refused(
+    assert f"holds a policy of ppo for {TASK}, not of ppo for {DISCRETE_TASK}" in refusal_of(
         file, task=DISCRETE_TASK
     )
-    assert "holds a policy of ppo, not of sac" in refused(file, "sac")
+    assert "holds a policy of ppo, not of sac" in refusal_of(file, "sac")
     (tmp_path / "junk").write_bytes(os.urandom(100))
-    assert "does not say which agent made it" in refused(tmp_path / "junk")
-    assert "is not a safetensors file" in refused(tmp_path / "junk", "ppo")
-    assert "not a safetensors file" in refused(tmp_path / "junk", "sb3-ppo")
+    assert "does not say which agent made it" in refusal_of(tmp_path / "junk")
+    assert "is not a safetensors file" in refusal_of(tmp_path / "junk", "ppo")
+    assert "not a safetensors file" in refusal_of(tmp_path / "junk", "sb3-ppo")
     (tmp_path / "cut").write_bytes(file.read_bytes()[:-10])
-    assert "is not a safetensors file" in refused(tmp_path / "cut")
+    assert "is not a safetensors file" in refusal_of(tmp_path / "cut")
     save_file(
         {name: array.astype(np.float64) for name, array in load_file(file).items()},
         tmp_path / "wide",
     )
-    assert "has type F64, expected F32" in refused(tmp_path / "wide", "ppo")
-    assert "No such file" in refused(tmp_path / "nothing")
-    assert "Is a directory" in refused(tmp_path)
+    assert "has type F64, expected F32" in refusal_of(tmp_path / "wide", "ppo")
+    assert "No such file" in refusal_of(tmp_path / "nothing")
+    assert "Is a directory" in refusal_of(tmp_path)
     with pytest.raises(ValueError, match=r"Unknown agent 'ppp'\. Did you mean 'ppo'"):
         plan(
             "",
             TASK,
             1,
             "smoke",
-            open_checkpoint(rewritten(file, tmp_path / "a", agent=None), "ppp"),
+            open_checkpoint(rewrite_header(file, tmp_path / "a", agent=None), "ppp"),
         )
     with pytest.raises(ValueError, match="'random' reads no saved policies"):
         plan(
@@ -180,7 +181,7 @@ def test_what_is_no_policy_for_the_task_is_refused_in_one_sentence(trained: Path
             TASK,
             1,
             "smoke",
-            open_checkpoint(rewritten(file, tmp_path / "a", agent=None), "random"),
+            open_checkpoint(rewrite_header(file, tmp_path / "a", agent=None), "random"),
         )
 
 
@@ -210,15 +211,17 @@ def test_what_is_no_policy_for_the_task_is_refused_in_one_sentence(trained: Path
 def test_hostile_headers_are_refused(
     trained: Path, tmp_path: Path, changes: dict[str, str], words: str
 ):
-    assert words in refused(rewritten(policy_of(trained, "ppo"), tmp_path / "file", **changes))
+    assert words in refusal_of(
+        rewrite_header(policy_of(trained, "ppo"), tmp_path / "file", **changes)
+    )
 
 
 def test_a_file_without_a_header_is_read_with_the_agents_name(trained: Path, tmp_path: Path):
     for agent in AGENTS:
-        bare = rewritten(
+        bare = rewrite_header(
             policy_of(trained, agent), tmp_path / agent, agent=None, task=None, config=None
         )
-        assert "does not say which agent made it (its header" in refused(bare)
+        assert "does not say which agent made it (its header" in refusal_of(bare)
         manifest = plan("", TASK, 1, "smoke", open_checkpoint(bare, agent))
         assert list(manifest.hyperparameters) == [
             f"{agent}.{open_checkpoint(bare, agent).sha256[:8]}"
@@ -253,7 +256,7 @@ def test_a_zip_of_sb3_plays_as_sb3_says(zipped: Path, tmp_path: Path):
         observations, deterministic=True
     )[0]
     assert (policy.act(observations, None) == expected).all()
-    assert "does not say which agent made it (it is not a safetensors file)" in refused(zipped)
+    assert "does not say which agent made it (it is not a safetensors file)" in refusal_of(zipped)
     run = judge(open_checkpoint(zipped, "sb3-ppo"), tmp_path / "run", seeds=1)
     again = agent.load(str(next(run.path.glob("cells/*/*/0/policy.safetensors"))), task)
     assert (again.act(observations, None) == expected).all()
@@ -286,8 +289,8 @@ class Trap:
         return os.mkdir, (str(self.mark),)
 
 
-def changed(zipped: Path, to: Path, **members: bytes) -> Path:
-    """A copy with other members."""
+def change_members(zipped: Path, to: Path, **members: bytes) -> Path:
+    """Write a copy with other members."""
     with zipfile.ZipFile(zipped) as source, zipfile.ZipFile(to, "w") as copy:
         for name in source.namelist():
             copy.writestr(name, members.get(name.replace(".", "_"), source.read(name)))
@@ -304,14 +307,14 @@ def test_nothing_in_a_zip_is_run(zipped: Path, tmp_path: Path):
     weights = io.BytesIO()
     torch.save({"weight": Trap(mark)}, weights)
     for number, hostile in enumerate((weights.getvalue(), pickle.dumps(Trap(mark)), b"")):
-        file = changed(zipped, tmp_path / f"weights{number}.zip", policy_pth=hostile)
-        assert "policy.pth cannot be read as weights only" in refused(file, "sb3-ppo")
+        file = change_members(zipped, tmp_path / f"weights{number}.zip", policy_pth=hostile)
+        assert "policy.pth cannot be read as weights only" in refusal_of(file, "sb3-ppo")
     with zipfile.ZipFile(zipped) as source:
         data = json.loads(source.read("data"))
     for name in data:
         if isinstance(data[name], dict) and ":serialized:" in data[name]:
             data[name][":serialized:"] = base64.b64encode(pickle.dumps(Trap(mark))).decode()
-    file = changed(zipped, tmp_path / "data.zip", data=json.dumps(data).encode())
+    file = change_members(zipped, tmp_path / "data.zip", data=json.dumps(data).encode())
     plan("", TASK, 1, "smoke", open_checkpoint(file, "sb3-ppo"))  # read without them
     assert not mark.exists()
 
@@ -321,8 +324,8 @@ def test_zips_that_cannot_be_read_safely_or_fit_nothing_are_refused(zipped: Path
         data = json.loads(source.read("data"))
 
     def refusal(task: str = TASK, **changes: Any) -> str:
-        return refused(
-            changed(zipped, tmp_path / "m.zip", data=json.dumps(data | changes).encode()),
+        return refusal_of(
+            change_members(zipped, tmp_path / "m.zip", data=json.dumps(data | changes).encode()),
             "sb3-ppo",
             task,
         )
@@ -345,7 +348,7 @@ def test_zips_that_cannot_be_read_safely_or_fit_nothing_are_refused(zipped: Path
     assert "not a JSON object with policy_kwargs" in refusal(policy_kwargs=3)
     with zipfile.ZipFile(tmp_path / "photos.zip", "w") as archive:
         archive.writestr("photo.jpg", b"")
-    assert "is not a zip that stable-baselines3's model.save() wrote" in refused(
+    assert "is not a zip that stable-baselines3's model.save() wrote" in refusal_of(
         tmp_path / "photos.zip", "sb3-ppo"
     )
 
@@ -353,8 +356,9 @@ def test_zips_that_cannot_be_read_safely_or_fit_nothing_are_refused(zipped: Path
 def test_zips_that_are_damaged_or_inflate_to_more_than_they_take_are_refused(
     zipped: Path, tmp_path: Path
 ):
-    """Torch inflates compressed weights, which it does not write:
-    a small file could take any memory.
+    """Torch inflates compressed weights, which it does not write.
+
+    A small file could take any memory.
     """
     with zipfile.ZipFile(zipped) as source:
         policy = source.read("policy.pth")
@@ -365,8 +369,8 @@ def test_zips_that_are_damaged_or_inflate_to_more_than_they_take_are_refused(
     ):
         for name in stored.namelist():
             archive.writestr(name, bytes(2**24) if "/data/" in name else stored.read(name))
-    file = changed(zipped, tmp_path / "bomb.zip", policy_pth=packed.getvalue())
-    assert "and would inflate to" in refused(file, "sb3-ppo")
+    file = change_members(zipped, tmp_path / "bomb.zip", policy_pth=packed.getvalue())
+    assert "and would inflate to" in refusal_of(file, "sb3-ppo")
 
     with zipfile.ZipFile(tmp_path / "deflated.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("data", "{}" * 1000)
@@ -380,6 +384,6 @@ def test_zips_that_are_damaged_or_inflate_to_more_than_they_take_are_refused(
         encrypted[place] |= 1
     (tmp_path / "encrypted.zip").write_bytes(encrypted)
     for name in ("broken.zip", "encrypted.zip"):
-        assert "is not a zip that stable-baselines3's model.save() wrote" in refused(
+        assert "is not a zip that stable-baselines3's model.save() wrote" in refusal_of(
             tmp_path / name, "sb3-ppo"
         )

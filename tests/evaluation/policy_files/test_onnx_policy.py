@@ -1,6 +1,4 @@
-"""ONNX files as saved policies: the same play as in NumPy or JAX,
-and one sentence for each wrong file.
-"""
+"""Test ONNX files as saved policies: they play as NumPy or JAX does, and faults get a sentence."""
 
 from __future__ import annotations
 
@@ -33,14 +31,13 @@ from rlbench_suite.leaderboard.pack import pack
 from rlbench_suite.leaderboard.schema import Entry
 from rlbench_suite.leaderboard.verify import verify
 
-DRIVE, TREASURE, GAME, SWARM = (
-    f"rlsuite/{name}"
-    for name in ("PMSMCurrent-v0", "DeepSeaTreasure-v0", "Wordle-v0", "QuadcopterMultiHover-v0")
-)
+DRIVE = "rlsuite/PMSMCurrent-v0"
+TREASURE = "rlsuite/DeepSeaTreasure-v0"
+SWARM = "rlsuite/QuadcopterMultiHover-v0"
 FLOAT, BOOL, INT = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
 
 
-def saved(
+def save_model(
     path: Path,
     inputs: Mapping[str, tuple[int, Sequence[Any]]],
     outputs: Mapping[str, tuple[int, Sequence[Any]]],
@@ -68,7 +65,7 @@ def linear(
     rng = np.random.default_rng(7)
     weights = rng.normal(size=(features, outputs)).astype(np.float32)
     bias = rng.normal(size=outputs).astype(np.float32)
-    saved(
+    save_model(
         path,
         {"observation": (FLOAT, ["n", features])},
         {answer: (FLOAT, ["n", outputs])},
@@ -132,8 +129,9 @@ def components(task: Any) -> list[Any]:
 
 
 class Counter:
-    """A policy of the host with a memory:
-    it prefers the action whose number is its step, and takes a legal one.
+    """A policy of the host with a memory.
+
+    It prefers the action whose number is its step, and takes a legal one.
     """
 
     def __init__(self, actions: int) -> None:
@@ -156,7 +154,7 @@ def test_a_memory_and_a_mask_are_used(tmp_path: Path, task_id: str):
     actions = int(task.action_space.n)
     features = sum(int(np.prod(component.shape)) for component in components(task))
     masked = task_id != TREASURE
-    file = saved(
+    file = save_model(
         tmp_path / "counter.onnx",
         {"observation": (FLOAT, ["n", features]), "state": (FLOAT, ["n", 1])}
         | ({"action_mask": (BOOL, [None, actions])} if masked else {}),
@@ -277,13 +275,10 @@ def test_a_file_with_another_signature_is_refused(
         helper.make_node("Slice", ["all", "start", "stop", "axis"], ["two"]),
         helper.make_node("Div", ["two", "two"], ["ones"]),  # 0 / 0
     ]
-    nodes += [
-        helper.make_node(
-            "Identity", ["all" if wide else "ones" if source == "nan" else "two"], [name]
-        )
-        for name, source in outputs.items()
-    ]
-    file = saved(
+    for name, source in outputs.items():
+        tensor = "ones" if source == "nan" else "two"
+        nodes.append(helper.make_node("Identity", ["all" if wide else tensor], [name]))
+    file = save_model(
         tmp_path / "wrong.onnx",
         inputs,
         {name: (kind, ["n", "k"]) for name in outputs},

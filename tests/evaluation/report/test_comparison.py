@@ -12,7 +12,7 @@ from scipy import stats
 
 from rlbench_suite.evaluation.report import comparison
 from rlbench_suite.evaluation.report.comparison import Verdict, verdicts
-from rlbench_suite.evaluation.report.paired_cells import apart, gaps
+from rlbench_suite.evaluation.report.paired_cells import find_separate_pairs, gaps
 from rlbench_suite.evaluation.report.run_selection import select_runs
 from rlbench_suite.evaluation.report.verdict_remarks import remarks
 from rlbench_suite.evaluation.runs.run import cells_by_agent, read_run, read_runs
@@ -213,7 +213,7 @@ def test_pairs_without_anything_in_common_are_left_out_and_told(tmp_path: Path):
     assert [(v.first, v.second, v.corrected) for v in pair_verdicts] == [
         ("x", "y", alone[0].corrected)
     ]
-    assert apart(runs) == [("x", "z"), ("y", "z")]
+    assert find_separate_pairs(runs) == [("x", "z"), ("y", "z")]
     lack = (
         "No task, seed and evaluation episodes in common: x and z, y and z. x, y have Made0-v0, "
         "Made1-v0, Made2-v0 and 1 more task (seeds 0 to 5, 50 episodes each); z has Made4-v0, "
@@ -308,9 +308,7 @@ def test_seeds_that_can_decide_one_of_many_tasks(tmp_path: Path):
 
 
 def test_what_is_decided_is_not_called_undecidable(tmp_path: Path):
-    """Holm's method corrects the p-value of x and z
-    for two pairs only if x and y are not decided.
-    """
+    """Holm corrects the p-value of x and z for two pairs only if x and y are not decided."""
     for better, decided in ((1.0, ["y", "z"]), (0.0, [None, None])):
         x = sample_scores(0, 12, tasks=TASKS[:2])
         y = sample_scores(1, 12, better=better, tasks=TASKS[:1])
@@ -519,8 +517,9 @@ def test_other_software_and_other_versions_of_a_task_are_told(tmp_path: Path):
 
 @pytest.mark.parametrize("seeds", [6, 8, 20])
 def test_failures_that_so_few_seeds_cannot_exclude_decide_nothing(tmp_path: Path, seeds: int):
-    """Six seeds of runs that fail once in ten show no failure
-    with probability .53, and score above .9 then.
+    """Six seeds of runs that fail once in ten show no failure with probability .53.
+
+    They score above .9 then.
     """
     task = TASKS[:1]
     x, y = {task[0]: [1.0 + 0.001 * i for i in range(seeds)]}, {task[0]: [0.9] * seeds}

@@ -1,6 +1,4 @@
-"""Policies see state and params only if they are declared privileged,
-and every table marks those that are.
-"""
+"""Test that only policies declared privileged see state and params, and that tables mark them."""
 
 import io
 from pathlib import Path

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlbench_suite.core.scale import Scale, Score
-from rlbench_suite.evaluation.report.learning_curves import MOST_BANDS, POINTS, charts, curve
+from rlbench_suite.evaluation.report.learning_curves import MAX_BANDS, POINTS, charts, curve
 from rlbench_suite.evaluation.runs.run import TrainingCurve
 from rlbench_suite.evaluation.statistics.aggregates import iqm
 
@@ -60,7 +60,7 @@ def test_no_curve_without_scores():
 
 
 def test_charts_normalise_and_leave_out_agents_without_curves():
-    def trained(last: float) -> dict[int, TrainingCurve]:
+    def curves_to(last: float) -> dict[int, TrainingCurve]:
         steps = np.array([100, 200])
         return {
             seed: TrainingCurve(steps, steps / 100, np.array([10.0, last])) for seed in range(2)
@@ -68,7 +68,7 @@ def test_charts_normalise_and_leave_out_agents_without_curves():
 
     scales = {"t": Scale("random", Score(10, 9, 11, 100), Score(20, 19, 21, 100))}
     nothing = {0: TrainingCurve(np.array([]), np.array([]), np.array([]))}
-    curves = {("x", "t"): trained(15.0), ("y", "t"): trained(20.0), ("z", "t"): nothing}
+    curves = {("x", "t"): curves_to(15.0), ("y", "t"): curves_to(20.0), ("z", "t"): nothing}
     over_steps, over_seconds = charts(curves, scales, ["t"], {"x": 0, "y": 1, "z": 2})
     assert "share of the training steps" in over_steps
     assert "seconds of training" in over_seconds
@@ -78,7 +78,7 @@ def test_charts_normalise_and_leave_out_agents_without_curves():
         assert chart.count("<polygon") == 2
     assert list(charts({("z", "t"): nothing}, scales, ["t"], {"z": 0})) == []
     assert list(charts(curves, scales, ["other"], {"x": 0})) == []
-    many = {(str(i), "t"): trained(15.0) for i in range(MOST_BANDS + 1)}
-    (first, _) = charts(many, scales, ["t"], {str(i): 0 for i in range(MOST_BANDS + 1)})
+    many = {(str(i), "t"): curves_to(15.0) for i in range(MAX_BANDS + 1)}
+    (first, _) = charts(many, scales, ["t"], {str(i): 0 for i in range(MAX_BANDS + 1)})
     assert "<polygon" not in first
-    assert first.count("<polyline") == MOST_BANDS + 1
+    assert first.count("<polyline") == MAX_BANDS + 1

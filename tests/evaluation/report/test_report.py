@@ -1,6 +1,4 @@
-"""The report's numbers against SciPy, its verdicts against made-up runs,
-its page as one well-formed file.
-"""
+"""Test the report: numbers against SciPy, verdicts on made-up runs, one well-formed page."""
 
 import io
 import math
@@ -26,7 +24,7 @@ from rlbench_suite.evaluation.report.report import Report
 from rlbench_suite.evaluation.report.report_remarks import _on_intervals, _unequal_training
 from rlbench_suite.evaluation.report.report_rows import Row, row_of
 from rlbench_suite.evaluation.report.terminal_report import print_report
-from rlbench_suite.evaluation.runs.machine import energy_text
+from rlbench_suite.evaluation.runs.computer import energy_text
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import read_runs
 from rlbench_suite.evaluation.runs.runner import in_process, plan
@@ -281,9 +279,7 @@ def test_an_agent_beats_zero_only_where_intervals_do_not_overlap(
 
 
 def test_time_and_energy_of_a_solved_episode(toys: Path):
-    """Two seeds of 50 episodes, of which 10 and 30 are solved,
-    in 8 s and 12 s; 600 J in two launches.
-    """
+    """Two seeds of 50 episodes solve 10 and 30 in 8 s and 12 s; two launches take 600 J."""
     results: Any = [
         SimpleNamespace(
             mean_return=0.0, success_rate=rate, episodes=50, mean_cost=0.0, training_steps=0,
@@ -334,8 +330,9 @@ def test_unequal_training_is_said(toys: Path):
 
 
 def test_a_failed_cell_is_not_a_gap(toys: Path, tmp_path: Path):
-    """An agent that raises on a seed has no mean over the others:
-    in the terminal, on the page and in no aggregate.
+    """An agent that raises on a seed has no mean over the others.
+
+    That holds in the terminal and on the page, and no aggregate counts it.
     """
     with (
         OpenRun.open(tmp_path, plan("toy,toy-crash", "ToyWalk-v0", 3, "smoke")) as run,
@@ -379,8 +376,9 @@ def test_a_failed_cell_is_not_a_gap(toys: Path, tmp_path: Path):
 def test_returns_that_are_not_finite_count_as_the_floor(
     toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """An agent that diverges has a score, the floor of the task,
-    and a mark; it used to have a gap.
+    """An agent that diverges scores the floor of the task, and has a mark.
+
+    It used to have a gap.
     """
     play = protocol.evaluate
 

@@ -1,5 +1,6 @@
-"""The report of a run in a real browser: tables fit 1280 pixels,
-and letters can be read in a narrow window.
+"""Test the report of a run in a real browser.
+
+Tables fit 1280 pixels, and letters can be read in a narrow window.
 """
 
 from __future__ import annotations
@@ -29,9 +30,7 @@ document.title = `wide=${wide} body=${document.documentElement.scrollWidth}\
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A report with a task that has a constraint and long numbers,
-    and without the policy that forbids our script.
-    """
+    """A report with a constraint and long numbers, without the policy that forbids our script."""
     folder = tmp_path_factory.mktemp("report") / "run"
     suite = "PMSMCurrent-v0,QuadcopterHover-v0"
     arguments = [
@@ -53,7 +52,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     )
 
 
-def measured(page: str, width: int, folder: Path) -> dict[str, float]:
+def measure_page(page: str, width: int, folder: Path) -> dict[str, float]:
     (folder / "page.html").write_text(page)
     command = [
         str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu",
@@ -69,7 +68,7 @@ def measured(page: str, width: int, folder: Path) -> dict[str, float]:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH")
 def test_no_table_of_a_report_is_wider_than_the_page(report: str, tmp_path: Path) -> None:
-    sizes = measured(report, 1280, tmp_path)
+    sizes = measure_page(report, 1280, tmp_path)
     assert sizes["wide"] == 0
     assert sizes["body"] <= 1280
     assert sizes["letters"] >= 9
@@ -77,6 +76,6 @@ def test_no_table_of_a_report_is_wider_than_the_page(report: str, tmp_path: Path
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH")
 def test_letters_of_charts_can_be_read_on_a_telephone(report: str, tmp_path: Path) -> None:
-    sizes = measured(report, 500, tmp_path)  # the least width of a window of Chromium
+    sizes = measure_page(report, 500, tmp_path)  # the least width of a window of Chromium
     assert sizes["body"] <= 500
     assert sizes["letters"] >= 9

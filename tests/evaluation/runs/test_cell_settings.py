@@ -1,6 +1,4 @@
-"""A cell trains with the settings of the manifest,
-whatever happens to the files after the run was planned.
-"""
+"""Test that a cell trains with the manifest's settings, however files change after planning."""
 
 import json
 import shutil

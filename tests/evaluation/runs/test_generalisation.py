@@ -1,5 +1,6 @@
-"""The suite ``generalisation``: agents are evaluated on training contexts,
-too, and reports tell the gap.
+"""Test the suite ``generalisation``.
+
+Agents are evaluated on training contexts, too, and reports tell the gap.
 """
 
 from __future__ import annotations

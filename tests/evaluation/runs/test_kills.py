@@ -1,6 +1,4 @@
-"""Runs that are killed at random times:
-nothing that was finished is lost, and nothing is there twice.
-"""
+"""Kill runs at random times: nothing finished is lost, and nothing is there twice."""
 
 import os
 import random
@@ -63,8 +61,7 @@ def alone(toys: Path, tmp_path: Path) -> bytes:
 def torture(
     path: Path, kills: int, victims: tuple[str, ...], verb: str, alone: bytes, seed: int
 ) -> list[tuple[str, int]]:
-    """Kill a process of a run ``kills`` times,
-    check what the run kept each time, and compare the end.
+    """Kill a process of a run ``kills`` times, check what the run kept, and compare the end.
 
     Returns:
         what was killed each time, and how many cells were finished then.
@@ -102,8 +99,10 @@ def torture(
         now = snapshot(path)
         assert finished_files.items() <= now.items(), "a finished cell was lost or written again"
         assert len(now) % 5 == 0, "a part of a cell is there"
-        longest *= 1.25 if candidates and now == finished_files else 1.0 if candidates else 0.8
-        if candidates:
+        if not candidates:
+            longest *= 0.8
+        else:
+            longest *= 1.25 if now == finished_files else 1.0
             killed.append((kind, len(now) // 5))
             print(f"kill {len(killed)}: {kind}, {len(now) // 5} cells done")
         finished_files = now

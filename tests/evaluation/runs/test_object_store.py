@@ -59,7 +59,7 @@ def bucket(server: str, toys: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def play(out: str, *, until: int = 100) -> None:
     """Run cells in this process, and stop after some."""
     with (
-        object_store.opened(out) as place,
+        object_store.open_store(out) as place,
         OpenRun.open(place.path, plan("toy", SUITE, 2, "smoke")) as run,
         run.sitting(),
     ):
@@ -110,24 +110,18 @@ def test_an_interrupted_run_goes_on_where_it_was(bucket: Any, tmp_path: Path):
     )
 
 
+def start_run(agent: str) -> subprocess.Popen[str]:
+    """Start a run at the URL in a process of its own."""
+    options = f"--agent {agent} --suite {SUITE} --seeds 2 --workers 1 --out {URL}"
+    command = [PROGRAM, *options.split()]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
 def test_a_killed_program_loses_nothing_it_had_finished(
     bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("TOY_PAUSE", "0.3")
-    command = [
-        PROGRAM,
-        "--agent",
-        "toy",
-        "--suite",
-        SUITE,
-        "--seeds",
-        "2",
-        "--workers",
-        "1",
-        "--out",
-        URL,
-    ]
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    program = start_run("toy")
     deadline = time.monotonic() + 300
     while not [name for name in bucket.find(f"{URL}/cells") if name.endswith("result.json")]:
         assert program.poll() is None, program.communicate()[0]
@@ -154,25 +148,13 @@ def test_a_killed_program_loses_nothing_it_had_finished(
 def test_a_wider_run_says_with_which_settings_before_it_stores_a_cell(
     bucket: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    """Kill a run that has got a second agent:
-    its cells must not be taken for those of other hyperparameters.
+    """Kill a run that has got a second agent.
+
+    Its cells must not be taken for those of other hyperparameters.
     """
     play(URL)
-    command = [
-        PROGRAM,
-        "--agent",
-        "toy-host",
-        "--suite",
-        SUITE,
-        "--seeds",
-        "2",
-        "--workers",
-        "1",
-        "--out",
-        URL,
-    ]
     monkeypatch.setenv("TOY_RATE", "0.25")
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    program = start_run("toy-host")
     deadline = time.monotonic() + 300
     while not bucket.find(f"{URL}/cells/toy-host"):
         assert program.poll() is None, program.communicate()[0]
@@ -211,7 +193,7 @@ def test_a_program_that_lost_its_lease_writes_nothing(bucket: Any, monkeypatch: 
     monkeypatch.setattr(object_store, "_RENEWAL", 0.1)
 
     def overtake() -> None:
-        with object_store.opened(URL) as place:
+        with object_store.open_store(URL) as place:
             bucket.pipe_file(f"{URL}/.lease/000000002", b"{}")
             time.sleep(1)
             (place.path / "manifest.json").write_text("{}")
@@ -229,7 +211,7 @@ def test_a_clock_that_is_set_costs_no_lease(
     bucket: Any, monkeypatch: pytest.MonkeyPatch, jump: float
 ):
     true = time.time
-    with object_store.opened(URL) as place:
+    with object_store.open_store(URL) as place:
         monkeypatch.setattr(time, "time", lambda: true() + jump)
         (place.path / "manifest.json").write_text("{}")
     assert bucket.cat(f"{URL}/manifest.json") == b"{}"
@@ -242,7 +224,7 @@ def test_time_without_contact_counts_whatever_the_clock_says(
     monkeypatch.setattr(time, "time", lambda: 0.0)
 
     def sleep() -> None:
-        with object_store.opened(URL) as place:
+        with object_store.open_store(URL) as place:
             monkeypatch.setattr(object_store, "_uptime", lambda: true() + object_store.EXPIRY + 1)
             (place.path / "manifest.json").write_text("{}")
 
@@ -327,7 +309,7 @@ def test_commands_on_results_read_a_run_at_its_url_as_they_read_a_local_one(
 def test_a_run_that_is_not_there_is_named_by_its_url(bucket: Any):
     with (
         pytest.raises(ValueError, match=f"^{URL} does not exist.$"),
-        object_store.fetched([URL]) as folders,
+        object_store.fetch_runs([URL]) as folders,
     ):
         read_runs(folders)
 
@@ -339,7 +321,7 @@ def test_an_object_whose_name_leads_elsewhere_is_refused(
     monkeypatch.setattr(object_store, "_Objects", Traversing)
     with (
         pytest.raises(OSError, match=r"has an object that no run has: '\.\./\.\./evil.json'"),
-        object_store.fetched([URL]),
+        object_store.fetch_runs([URL]),
     ):
         pass
 

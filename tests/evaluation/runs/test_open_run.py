@@ -18,7 +18,7 @@ from rlbench_suite.core.episode import scalar_return
 from rlbench_suite.evaluation.cell import Cell
 from rlbench_suite.evaluation.protocol import Outcome, evaluation_seeds, resolve_cell, run_cell
 from rlbench_suite.evaluation.runs import open_run
-from rlbench_suite.evaluation.runs.machine import Machine
+from rlbench_suite.evaluation.runs.computer import Computer
 from rlbench_suite.evaluation.runs.manifest import Manifest
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.run import read_manifest
@@ -152,7 +152,9 @@ def test_the_manifest_says_where_numbers_came_from(done: Path):
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="no /proc/cpuinfo here")
 def test_the_instruction_set_is_that_of_the_processor():
     flags = Path("/proc/cpuinfo").read_text().split()
-    assert Machine.this().instruction_set == platform.machine() + (" fma" if "fma" in flags else "")
+    assert Computer.this().instruction_set == platform.machine() + (
+        " fma" if "fma" in flags else ""
+    )
 
 
 def test_more_seeds_widen_a_run_and_leave_what_is_there(done: Path, toys: Path):

@@ -15,7 +15,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "drives_and_puzzles.yaml"
 GOOD = "name: mine\nbudget: smoke\nseeds: 2\ntasks: [SAT-v0]\n"
 
 
-def written(tmp_path: Path, text: str | bytes) -> Path:
+def write_suite(tmp_path: Path, text: str | bytes) -> Path:
     path = tmp_path / "mine.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
@@ -60,7 +60,7 @@ def test_keywords_of_a_task_lead_to_its_card(tmp_path: Path):
         "[SAT-v0]",
         "[{id: PMSMCurrent-v0, noise: 0.03, delay: 1}, {id: PMSMCurrent-v0, goal: torque}]",
     )
-    assert read_suite_file(written(tmp_path, text)).tasks == (
+    assert read_suite_file(write_suite(tmp_path, text)).tasks == (
         "rlsuite/PMSMCurrent-v0?delay=1&noise=0.03", "rlsuite/PMSMTorque-v0",
     )  # fmt: skip
 
@@ -113,7 +113,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 )  # fmt: skip
 def test_a_bad_file_costs_one_sentence(tmp_path: Path, text: str | bytes, words: str):
     with pytest.raises(ValueError, match="is not a suite file: ") as caught:
-        read_suite_file(written(tmp_path, text))
+        read_suite_file(write_suite(tmp_path, text))
     message = str(caught.value)
     assert words in message
     assert "\n" not in message

@@ -1,6 +1,4 @@
-"""Statistics against hand-worked numbers, SciPy,
-a bootstrap written the plain way, and known truths.
-"""
+"""Test statistics against hand-worked numbers, SciPy, a plain bootstrap and known truths."""
 
 import os
 import subprocess
@@ -66,8 +64,9 @@ def test_iqm_is_scipys_trimmed_mean(tasks: int, seeds: int) -> None:
 
 
 def test_iqm_of_ragged_seeds_is_that_of_equally_repeated_scores() -> None:
-    """3 and 5 seeds, 8 scores: repeating them 5 and 3 times gives each task 15;
-    the cut, 2 of 8, is a quarter of 30.
+    """Repeating 3 and 5 seeds 5 and 3 times gives each task 15.
+
+    The cut, 2 of 8 scores, is a quarter of 30.
     """
     scores = normal_scores([3, 5], seed=0)
     repeated = np.sort(
@@ -168,7 +167,7 @@ PLAIN: dict[Callable[..., Estimate], Callable[[Scores], float]] = {
 
 
 def replicates_of(monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -> np.ndarray:
-    """The bootstrap distribution itself, caught where its quantiles are taken."""
+    """Return the bootstrap distribution itself, caught where its quantiles are taken."""
     caught: list[np.ndarray] = []
     quantile = np.quantile
 
@@ -188,8 +187,9 @@ def replicates_of(monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -
 def test_bootstrap_distribution_is_that_of_a_plain_bootstrap(
     statistic: Callable[..., Estimate], sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kolmogorov-Smirnov on 4,000 replicates each; p > 0.001,
-    so one of a thousand right programs would fail here.
+    """Compare 4,000 replicates each by Kolmogorov-Smirnov with p > 0.001.
+
+    One of a thousand right programs would fail here.
     """
     scores = normal_scores(sizes, seed=7)
     replicates = replicates_of(
@@ -247,8 +247,9 @@ def test_unseen_share_is_the_exact_bound() -> None:
 
 
 def test_scores_of_two_kinds_have_the_exact_interval() -> None:
-    """One failure in five runs: Clopper and Pearson's interval of the share,
-    and never less than the bootstrap's.
+    """One failure in five runs has Clopper and Pearson's interval of the share.
+
+    It is never narrower than the bootstrap's.
     """
     estimate = mean({"a": [1.0, 1.0, 0.0, 1.0, 1.0]})
     exact = scipy.stats.binomtest(4, 5).proportion_ci(0.95, "exact")
@@ -259,8 +260,9 @@ def test_scores_of_two_kinds_have_the_exact_interval() -> None:
 
 
 def test_seeds_that_fail_on_all_tasks_together_widen_the_interval() -> None:
-    """Independent runs of six tasks and whole seeds:
-    the same scores, shuffled within tasks or not.
+    """Compare independent runs of six tasks with whole seeds.
+
+    The scores are the same, shuffled within tasks or not.
     """
     rng = np.random.default_rng(40)
     by_seed = rng.normal(0.5, 0.1, 8)
@@ -281,8 +283,10 @@ def test_a_task_with_one_seed_adds_to_the_width() -> None:
 
 
 def test_bootstrap_of_the_mean_has_the_exact_variance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Var = (1/m^2) sum_j s_j^2 / n_j, s_j the population variance; of 100,000 normal draws a
-    standard deviation has relative error 1/sqrt(200,000) = 0.22 %, four of which are allowed.
+    """Var = (1/m^2) sum_j s_j^2 / n_j, s_j the population variance.
+
+    Of 100,000 normal draws a standard deviation has relative error 1/sqrt(200,000) = 0.22 %, four
+    of which are allowed.
     """
     scores = normal_scores([10, 4, 7, 20], seed=8)
     replicates = replicates_of(
@@ -293,8 +297,9 @@ def test_bootstrap_of_the_mean_has_the_exact_variance(monkeypatch: pytest.Monkey
 
 
 def test_exhaustive_enumeration_of_a_small_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All 2^2 x 3^3 resamples are equally likely:
-    the frequency of each of the metric's values, within 4.5 sigma.
+    """All 2^2 x 3^3 resamples are equally likely.
+
+    Each of the metric's values has its frequency, within 4.5 sigma.
     """
     scores = {"a": np.array([0.0, 1.0]), "b": np.array([0.3, 0.45, 2.0])}
     replicates = np.round(
@@ -314,9 +319,10 @@ def test_exhaustive_enumeration_of_a_small_bootstrap(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("statistic", [iqm, mean, median])
 def test_intervals_cover_the_truth_as_often_as_they_say(statistic: Callable[..., Estimate]) -> None:
-    """Three normal tasks of mean 0.5 with 60 seeds, 500 repetitions: 95 % of intervals, within
-    three binomial standard deviations (1.0 %) and one percent for what bootstrap intervals lack at
-    this size.
+    """Three normal tasks of mean 0.5 with 60 seeds are covered by 95 % of 500 intervals.
+
+    The tolerance is three binomial standard deviations (1.0 %), and one percent for what bootstrap
+    intervals lack at this size.
     """
     rng = np.random.default_rng(9)
     covered = 0
@@ -328,8 +334,9 @@ def test_intervals_cover_the_truth_as_often_as_they_say(statistic: Callable[...,
 
 
 def exponential_coverage(method: Method) -> float:
-    """Coverage of the mean of five exponential scores in 400 draws;
-    its standard error is 0.012 at 0.93.
+    """Coverage of the mean of five exponential scores in 400 draws.
+
+    Its standard error is 0.012 at 0.93.
     """
     rng = np.random.default_rng(20)
     draws = [{"a": rng.exponential(size=5)} for _ in range(400)]
@@ -340,7 +347,8 @@ def exponential_coverage(method: Method) -> float:
 
 
 def test_studentised_intervals_of_five_seeds_cover_where_percentile_intervals_do_not() -> None:
-    """``benchmarks/coverage/interval_coverage.py`` measures .935 and .786;
+    """``benchmarks/coverage/interval_coverage.py`` measures .935 and .786.
+
     0.9 is three standard errors from either.
     """
     assert exponential_coverage("studentised") > 0.9
@@ -348,8 +356,9 @@ def test_studentised_intervals_of_five_seeds_cover_where_percentile_intervals_do
 
 
 def test_difference_of_iqm_is_one_of_pairs() -> None:
-    """Equal differences have no width by their spread,
-    whatever the scores; pairs without a difference are covered.
+    """Equal differences have no width by their spread, whatever the scores.
+
+    Pairs without a difference are covered.
     """
     y = normal_scores([6, 5], seed=31)
     added = {task: values + 0.25 for task, values in y.items()}
@@ -377,8 +386,9 @@ def test_difference_of_iqm_is_one_of_pairs() -> None:
 
 
 def plain_error(statistic: Callable[..., Estimate], sample: Scores) -> float:
-    """By definition: the standard error of the scores,
-    clipped where the statistic is blind to their size.
+    """Return the standard error of the scores by definition.
+
+    They are clipped where the statistic is blind to their size.
     """
     total = sum(map(len, sample.values()))
     weighed = sorted((s, total / (len(sample) * len(v))) for v in sample.values() for s in v)

@@ -66,8 +66,9 @@ def measure_power(
 def test_power_is_that_of_the_decision(
     differences: list[float], variances: list[float], seeds: int, comparisons: int, interval: bool
 ):
-    """Agree to within three standard errors: one task,
-    one of six tasks, six tasks, one of six pairs of agents.
+    """Both agree to within three standard errors.
+
+    The cases are one task, one of six tasks, six tasks, and one of six pairs of agents.
     """
     power = power_of(differences, variances, seeds, comparisons=comparisons, interval=interval)
     error = math.sqrt(power * (1 - power) / EXPERIMENTS)
@@ -84,8 +85,9 @@ def test_power_is_that_of_the_decision(
 
 
 def test_power_of_two_unequal_tasks_with_five_seeds_is_a_little_too_high():
-    """The studentised bootstrap of so few seeds has wider tails
-    than the approximation of its noise; see the docs.
+    """The studentised bootstrap of few seeds has wider tails than its approximation.
+
+    The approximation is of its noise; see the docs.
     """
     differences, variances, seeds = [1.2, 1.2], [0.2, 1.8], 5
     excess = power_of(differences, variances, seeds, interval=True) - measure_power(
@@ -155,8 +157,9 @@ def test_needs_of_a_run():
 
 @pytest.mark.parametrize("spread", [0.02, 0.3])
 def test_power_counts_the_failures_that_seeds_cannot_exclude(tmp_path: Path, spread: float):
-    """Two agents on one task, 0.2 apart:
-    so many seeds as promised give a verdict in four of five runs or more.
+    """Two agents on one task are 0.2 apart.
+
+    As many seeds as promised give a verdict in four of five runs or more.
     """
     task = "rlsuite/Made0-v0"
     promised = seeds_needed([0.2], [2 * spread**2], interval=True, unseen=-0.6)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rlbench_suite.evaluation.report.html_report import write_html
 from rlbench_suite.evaluation.report.report import Report
 from rlbench_suite.evaluation.report.terminal_report import print_report
-from rlbench_suite.evaluation.runs.machine import Machine, on_settings, simulator_versions
+from rlbench_suite.evaluation.runs.computer import Computer, on_settings, simulator_versions
 from rlbench_suite.evaluation.runs.open_run import OpenRun
 from rlbench_suite.evaluation.runs.runner import in_process, plan
 
@@ -47,9 +47,9 @@ def test_settings_that_change_numbers_are_said(
 ) -> None:
     for variable in [variable for variable in os.environ if variable.startswith(("JAX_", "XLA_"))]:
         monkeypatch.delenv(variable)
-    assert list(on_settings([Machine.this()])) == []
+    assert list(on_settings([Computer.this()])) == []
     monkeypatch.setenv(name, value)
-    sentences = list(on_settings([Machine.this(), Machine.this()]))
+    sentences = list(on_settings([Computer.this(), Computer.this()]))
     assert len(sentences) == bool(numbers)
     for sentence in sentences:
         assert sentence.startswith(
@@ -93,11 +93,11 @@ def test_fast_mathematics_does_change_an_episode() -> None:
 
 
 def test_a_manifest_names_simulators_and_vector_instructions() -> None:
-    machine = Machine.this()
+    machine = Computer.this()
     assert simulator_versions().items() <= machine.packages.items()
     if Path("/proc/cpuinfo").exists() and machine.platform.startswith("Linux"):
         flags = Path("/proc/cpuinfo").read_text()
         assert not machine.vector_instructions or machine.vector_instructions in flags
         assert machine.vector_instructions == "avx512f" or "avx512f" not in flags
     older = machine.model_dump(exclude={"vector_instructions"})
-    assert Machine.model_validate(older).vector_instructions == ""
+    assert Computer.model_validate(older).vector_instructions == ""

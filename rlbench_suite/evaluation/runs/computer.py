@@ -1,4 +1,4 @@
-"""Description of the machine that computed a number, as far as the number depends on it."""
+"""Description of the computer that produced a number, as far as the number depends on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pydantic import BaseModel
 import rlbench_suite
 
 _SETTINGS = ("JAX_", "XLA_", "PJRT_", "OMP_")
-_EVERYTHING, _WEIGHTS = "episodes and trained weights", "trained weights"
+_EVERYTHING = "episodes and trained weights"
+_WEIGHTS = "trained weights"
 _OFF = ("", "0", "f", "false", "n", "no", "off")
 _ON = ("1", "t", "true", "y", "yes", "on")
 _CHANGING = {
@@ -40,9 +41,10 @@ _HARMLESS_FLAGS = (
 Others may: fast mathematics, other instructions, precision.
 """
 _INSTRUCTIONS = ("fma",)
-"""CPU flags that bits depend on: products fused into sums. Wider vectors change nothing, and no
-task uses instructions that processors only approximate (``benchmarks/audits/across_processors.py``,
-``tests/test_arithmetic.py``).
+"""CPU flags that bits depend on: products fused into sums.
+
+Wider vectors change nothing, and no task uses instructions that processors only approximate
+(``benchmarks/audits/across_processors.py``, ``tests/test_arithmetic.py``).
 """
 
 _VECTORS = ("avx512f", "avx2", "avx", "sse4_2", "asimd")
@@ -63,8 +65,8 @@ def simulator_versions() -> dict[str, str]:
     return versions
 
 
-class Machine(BaseModel):
-    """Machine that computed numbers. Equal bits are promised within one ``instruction_set``."""
+class Computer(BaseModel):
+    """Computer that produced numbers. Equal bits are promised within one ``instruction_set``."""
 
     python: str
     packages: dict[str, str]
@@ -73,18 +75,17 @@ class Machine(BaseModel):
     cores: int
     instruction_set: str
     vector_instructions: str = ""
-    """Widest vector instructions. Weights that are trained on a CPU depend on them, episodes do
-    not. Empty in manifests of versions that did not record them, and on processors that do not name
-    them.
+    """Widest vector instructions, on which weights depend that are trained on a CPU.
+
+    Episodes do not depend on them. Empty in manifests of versions that did not record them, and on
+    processors that do not name them.
     """
     settings: dict[str, str]
     """Environment variables that configure JAX and its thread pools."""
     git_revision: str | None
 
     def changes(self) -> dict[str, str]:
-        """Return the settings by which numbers differ from those
-        of a machine without them, and which numbers do.
-        """
+        """Return the settings that change numbers, and which numbers each changes."""
         changing = {}
         for name, value in self.settings.items():
             if name == "XLA_FLAGS":
@@ -99,7 +100,7 @@ class Machine(BaseModel):
         return changing
 
     @classmethod
-    def this(cls) -> Machine:
+    def this(cls) -> Computer:
         """Describe this machine without starting an accelerator."""
         cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
         entries = {
@@ -127,7 +128,7 @@ class Machine(BaseModel):
         )
 
 
-def on_settings(machines: Iterable[Machine]) -> Iterator[str]:
+def on_settings(machines: Iterable[Computer]) -> Iterator[str]:
     """Yield a sentence on each setting of the environment that changes the numbers of a run."""
     changing = {
         setting: numbers for machine in machines for setting, numbers in machine.changes().items()
@@ -162,8 +163,9 @@ def _git_revision(root: Path) -> str | None:
 
 
 def joules() -> float | None:
-    """Return the energy counted so far by the processors (RAPL, by Linux's powercap);
-    None if it cannot be read.
+    """Return the energy in joules that the processors counted so far; None if unreadable.
+
+    The counters are RAPL's, by Linux's powercap.
     """
     try:
         counters = [
@@ -176,8 +178,9 @@ def joules() -> float | None:
 
 
 def energy_text(measured: Sequence[float | None], solved: float) -> str:
-    """Return the joules of all launches, and those for each solved episode;
-    a dash if a launch did not measure them.
+    """Return the joules of all launches, and those for each solved episode, as text.
+
+    It is a dash if a launch did not measure them.
     """
     energies = [energy for energy in measured if energy is not None]
     if len(energies) < len(measured):
