@@ -19,10 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import rlbench_suite
-from rlbench_suite.evaluation.runs.machine import simulator_versions
-from rlbench_suite.foundation import atomic_files
-from rlbench_suite.contexts import atomic_files
 from rlbench_suite.evaluation.runs.computer import simulator_versions
+from rlbench_suite.foundation import atomic_files
 
 from .catalogue import NAMESPACE, Entry
 from .recipe import SPLIT, Episode

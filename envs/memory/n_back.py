@@ -31,7 +31,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.core.arrays import Int, UInt32Array
-from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 

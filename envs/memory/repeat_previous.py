@@ -32,7 +32,6 @@ import jax
 import jax.numpy as jnp
 
 from rlbench_suite.core.arrays import Int, UInt32Array
-from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.arrays import Int
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, no_memory

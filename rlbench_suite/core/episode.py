@@ -21,9 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.arrays import Array, Flag, Int
-from rlbench_suite.core.contract import as_declared, as_flag, as_info, check_spaces, keep_shapes
 from rlbench_suite.core.contract import (
     check_flag,
     check_info,

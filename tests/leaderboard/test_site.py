@@ -16,9 +16,8 @@ from PIL import Image
 from scipy.stats import trim_mean
 
 from rlbench_suite.core import registry
-from rlbench_suite.evaluation.runs.machine import Machine
-from rlbench_suite.foundation.atomic_files import CannotWrite
 from rlbench_suite.evaluation.runs.computer import Computer
+from rlbench_suite.foundation.atomic_files import CannotWrite
 from rlbench_suite.leaderboard import site as sites
 from rlbench_suite.leaderboard.log import read_log
 from rlbench_suite.leaderboard.pack import pack

@@ -61,7 +61,6 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.contexts.numerals import read_integer
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.arrays import Flag, Int, IntArray
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task

@@ -24,7 +24,6 @@ import numpy as np
 from jax import lax
 
 from rlbench_suite.core.arrays import Flag, Int, UInt32Array
-from rlbench_suite.numerics.reductions import summed
 from rlbench_suite.numerics.reductions import sum_in_order
 
 from .bitboards import (

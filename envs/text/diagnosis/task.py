@@ -37,7 +37,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.arrays import Int, IntArray, UInt32
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task

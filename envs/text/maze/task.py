@@ -47,7 +47,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.arrays import Int, UInt32Array
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.task import Split, Task

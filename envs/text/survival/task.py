@@ -42,7 +42,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.contexts.unknown_names import unknown
 from rlbench_suite.core.arrays import UInt32Array
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.task import Task

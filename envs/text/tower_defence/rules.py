@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.core.arrays import Int, IntArray, UInt32, UInt32Array
-from rlbench_suite.numerics.batch_last import numbered
 from rlbench_suite.numerics.batch_last import axis_numbers
 from rlbench_suite.numerics.bit_exact import computed_once
 from rlbench_suite.numerics.reductions import sum_in_order, union

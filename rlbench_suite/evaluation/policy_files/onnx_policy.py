@@ -30,8 +30,8 @@ import numpy as np
 
 from rlbench_suite.core.task import Task
 from rlbench_suite.evaluation.flat_rows import FlatRows
-from rlbench_suite.foundation.unknown_names import MAX_QUOTE, unknown
 from rlbench_suite.evaluation.policy_files.file_agent import FileAgent
+from rlbench_suite.foundation.unknown_names import MAX_QUOTE, unknown
 
 NAME = "onnx"
 INPUTS = ("observation", "action_mask", "state")
