@@ -80,16 +80,13 @@ class HostPrograms:
             np.asarray(env_action)
         )
         returns += final_returns
-        return Transition(
-            x,
-            None,
-            action,
-            log_prob,
-            rewards[:, None].astype(np.float32),
-            next_observations.reshape(x.shape).astype(np.float32),
-            terminated=np.repeat(terminated[:, None], self.flat.agents, 1),
-            over=np.repeat(over[:, None], self.flat.agents, 1),
-        )
+        host_fields: dict[str, Any] = {
+            "reward": rewards[:, None].astype(np.float32),
+            "next_x": next_observations.reshape(x.shape).astype(np.float32),
+            "terminated": np.repeat(terminated[:, None], self.flat.agents, 1),
+            "over": np.repeat(over[:, None], self.flat.agents, 1),
+        }
+        return Transition(x=x, mask=None, action=action, log_prob=log_prob, **host_fields)
 
     # JAX traces the methods below.
 
