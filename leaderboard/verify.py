@@ -487,9 +487,11 @@ class _Cell:
 
         def of_length(i: int) -> str:
             claimed_length = claimed["length"][i]
-            is_ = record.length[i]
-            what = "is not over after them" if is_ > claimed_length else f"is over after {is_}"
-            return f"{self._episode(i)}: {claimed_length} steps are claimed, and it {what}."
+            length = int(record.length[i])
+            ending = f"is over after {length}"
+            if length > claimed_length:
+                ending = "is not over after them"
+            return f"{self._episode(i)}: {claimed_length} steps are claimed, and it {ending}."
 
         yield from _few(self.name, np.flatnonzero(record.length != claimed["length"]), of_length)
         for name, flags in (

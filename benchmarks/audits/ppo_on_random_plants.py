@@ -37,7 +37,7 @@ QUADCOPTER = "Quadcopter"
 
 
 def sheets(kind: str) -> Iterator[dict[str, Any]]:
-    """Draw data sheets of a kind of machine, or of quadcopters, without end."""
+    """Sample data sheets of a kind of machine, or of quadcopters, without end."""
     for seed in range(1_000):
         if kind == QUADCOPTER:
             yield random_vehicle(np.random.default_rng(seed)).mapping()

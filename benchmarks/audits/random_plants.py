@@ -30,12 +30,12 @@ Sheet = dict[str, Any]
 
 
 def _sample_log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
-    """Draw a number, uniform in its logarithm."""
+    """Sample a number, uniform in its logarithm."""
     return float(np.exp(rng.uniform(math.log(low), math.log(high))))
 
 
 def _ratings(rng: np.random.Generator) -> tuple[float, float, float, Sheet]:
-    """Draw voltage (V), current (A) and speed (rad/s) of a machine, and what follows from them."""
+    """Sample voltage (V), current (A) and speed (rad/s) of a machine, and their consequences."""
     volts, amperes, speed = (
         _sample_log_uniform(rng, 24, 700),
         _sample_log_uniform(rng, 2, 300),
@@ -67,7 +67,7 @@ def _three_phase(rng: np.random.Generator) -> tuple[float, float, int, float, Sh
 
 
 def pmsm(rng: np.random.Generator) -> Sheet:
-    """Draw a machine with magnets, with saliency or without."""
+    """Sample a machine with magnets, with saliency or without."""
     ohm, flux, *_, sheet = _three_phase(rng)
     henry = ohm * flux / (ohm * sheet["nominal_current"])
     d = henry * _sample_log_uniform(rng, 0.1, 0.5)
@@ -80,7 +80,7 @@ def pmsm(rng: np.random.Generator) -> Sheet:
 
 
 def synrm(rng: np.random.Generator) -> Sheet:
-    """Draw a reluctance machine."""
+    """Sample a reluctance machine."""
     ohm, flux, *_, sheet = _three_phase(rng)
     d = flux / sheet["nominal_current"] * rng.uniform(0.9, 1.3)
     return sheet | {
@@ -91,7 +91,7 @@ def synrm(rng: np.random.Generator) -> Sheet:
 
 
 def scim(rng: np.random.Generator) -> Sheet:
-    """Draw an induction machine, whose flux takes nine tenths of the voltage at its speed."""
+    """Sample an induction machine, whose flux takes nine tenths of the voltage at its speed."""
     ohm, flux, *_, sheet = _three_phase(rng)
     henry = flux / sheet["nominal_current"]
     mutual, leakage = henry * rng.uniform(1.4, 3.0), henry * rng.uniform(0.05, 0.1)
@@ -106,7 +106,7 @@ def scim(rng: np.random.Generator) -> Sheet:
 
 
 def perm_ex_dc(rng: np.random.Generator) -> Sheet:
-    """Draw a direct-current machine with magnets."""
+    """Sample a direct-current machine with magnets."""
     volts, amperes, speed, sheet = _ratings(rng)
     resistance = volts / amperes * _sample_log_uniform(rng, 0.03, 0.15)
     return sheet | {
@@ -118,7 +118,7 @@ def perm_ex_dc(rng: np.random.Generator) -> Sheet:
 
 
 def series_dc(rng: np.random.Generator) -> Sheet:
-    """Draw a series-wound machine."""
+    """Sample a series-wound machine."""
     volts, amperes, speed, sheet = _ratings(rng)
     armature = volts / amperes * _sample_log_uniform(rng, 0.02, 0.08)
     field = armature * rng.uniform(0.5, 2)

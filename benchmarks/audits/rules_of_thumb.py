@@ -139,8 +139,8 @@ class Thumbs:
             np.float32(0),
         )
 
-    def draw(self, rng: np.random.Generator) -> tuple[Thumb, str]:
-        """Draw a rule of one of the kinds."""
+    def sample(self, rng: np.random.Generator) -> tuple[Thumb, str]:
+        """Sample a rule of one of the kinds."""
         self.tried += 1
         order = np.arange(self.n, dtype=np.float32) / self.n
         rule = self._zeros()

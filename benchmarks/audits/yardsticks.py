@@ -172,15 +172,15 @@ def bounds(space: spaces.Space[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Search(Protocol):
-    """A kind of policies: what its numbers look like, and how to draw and to change them."""
+    """A kind of policies: what its numbers look like, and how to sample and to change them."""
 
     player: Any
     """A policy with the numbers of one candidate"""
     axes: Any
     """The same tree, 0 at leaves that differ between candidates and None at others"""
 
-    def draw(self, rng: np.random.Generator) -> tuple[Any, str]:
-        """Draw the numbers of a candidate; also name what it is."""
+    def sample(self, rng: np.random.Generator) -> tuple[Any, str]:
+        """Sample the numbers of a candidate; also name what it is."""
 
     def vary(self, numbers: Any, rng: np.random.Generator) -> Any:
         """Return numbers near these."""
@@ -220,12 +220,12 @@ class Laws:
             if component.size == self.values:
                 self.blocks.append(place)
             place += component.size
-        zeros = Law(*(np.zeros_like(leaf) for leaf in self.draw(np.random.default_rng(0))[0]))
+        zeros = Law(*(np.zeros_like(leaf) for leaf in self.sample(np.random.default_rng(0))[0]))
         self.player = Cheap(zeros, space, agents)
         self.axes = 0
 
-    def draw(self, rng: np.random.Generator) -> tuple[Law, str]:
-        """Draw a law of one of five forms."""
+    def sample(self, rng: np.random.Generator) -> tuple[Law, str]:
+        """Sample a law of one of five forms."""
         kinds = [
             "constant",
             "two constants",
@@ -302,8 +302,8 @@ class Factors:
         self.player = Retuned(player, np.ones(len(which), np.float32), which)
         self.axes = Retuned(None, 0, which)  # type: ignore[arg-type]  # a tree of axes, not of numbers
 
-    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, str]:
-        """Draw factors, most of them 1."""
+    def sample(self, rng: np.random.Generator) -> tuple[np.ndarray, str]:
+        """Sample factors, most of them 1."""
         return self._change(self.player.factors, 0.4, rng), "reference, retuned"
 
     def vary(self, numbers: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -380,12 +380,12 @@ class Arena:
         """
         tried: list[Candidate] = []
         seeds = self._seeds()
-        first = Candidate(*self.search.draw(rng))
+        first = Candidate(*self.search.sample(rng))
         self.play([first.numbers] * LANES, np.tile(next(seeds), (LANES, 1)), "train")  # compile
         start = time.monotonic()
         while (elapsed := time.monotonic() - start) < seconds or len(tried) < LANES:
             if elapsed < 0.4 * seconds or not tried:
-                candidates = [Candidate(*self.search.draw(rng)) for _ in range(LANES)]
+                candidates = [Candidate(*self.search.sample(rng)) for _ in range(LANES)]
             else:
                 tried = sorted(tried, key=lambda candidate: candidate.merit(allowed), reverse=True)[
                     : 4 * FINALISTS

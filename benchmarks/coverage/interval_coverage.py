@@ -92,7 +92,7 @@ class Outcome:
 
 
 def measure(cell: Cell, method: Method, draws: int, replicates: int) -> Outcome:
-    """Draw scores again and again, and compare their intervals with the truth."""
+    """Sample scores again and again, and compare their intervals with the truth."""
     rng = np.random.default_rng([*f"{cell}".encode()])  # both methods see the same scores
     statistic = STATISTICS[cell.statistic]
     estimates = []

@@ -6,8 +6,8 @@ the next legal action after the one that they meant. Otherwise they learn nothin
 Whatever such a player earns needs no policy, so a score above :data:`LIMIT` says that the reward or
 the scale is wrong, unless the card has a reason (``open_loop``).
 
-The search draws players of each kind at random, improves the best ones by recombining and changing
-them, and lets the finalists play many more training episodes. The winner then plays episodes of the
+The search samples players of each kind at random, improves the best ones by recombining and
+changing them, and lets the finalists play many more training episodes. The winner then plays the
 test split.
 """
 
@@ -56,7 +56,7 @@ EPISODES_AT_ONCE = 16
 ELITE = 16
 """Players from which a round of improvement begins, and that play the final."""
 REPLACED_SHARE = 0.2
-"""Share of the actions of a table that a round of improvement draws anew."""
+"""Share of the actions of a table that a round of improvement samples anew."""
 STEADY = ("constant", "ladder", "noop")
 """Kinds of players that do not count as sequences."""
 
@@ -196,7 +196,7 @@ class BlindSearch:
     # -- drawing players ---------------------------------------------------------------------------
 
     def _actions(self, count: int) -> np.ndarray:
-        """Draw actions, ``(count, *action shape)``.
+        """Sample actions, ``(count, *action shape)``.
 
         Half of the draws are ends and middles of ranges.
         """
@@ -234,7 +234,7 @@ class BlindSearch:
         return Candidate(table.astype(dtype), self._steps_each(), heeds_mask, "ladder")
 
     def sample_sequence(self, index: int) -> Candidate:
-        """Draw a periodic table or one without a period."""
+        """Sample a periodic table or one without a period."""
         period = int(self.rng.choice(PERIODS))
         table = np.tile(self._actions(period), (KNOTS // period, *[1] * self.low.ndim))
         kind = "sequence" if period == KNOTS else "periodic"

@@ -25,7 +25,7 @@ def test_every_family_is_audited() -> None:
 def test_the_first_rules_play_the_first_the_last_and_a_random_legal_choice(name: str) -> None:
     task = card(name).build()
     search, rng = Thumbs(task), np.random.default_rng(0)
-    rules = dict(reversed(search.draw(rng)) for _ in range(3))
+    rules = dict(reversed(search.sample(rng)) for _ in range(3))
     assert list(rules) == ["first legal", "last legal", "random legal"]
     mask = rng.random(search.n) < 0.3
     ends = np.cumsum(search.sizes)
@@ -72,7 +72,7 @@ def test_rules_play_in_the_audit_as_in_the_ordinary_rollout() -> None:
     search = Thumbs(task)
     arena = Arena(task, search)
     rng = np.random.default_rng(2)
-    rule, _ = search.draw(rng)
+    rule, _ = search.sample(rng)
     table = rng.random(rule.table.shape).astype(np.float32)
     table[1, 7] = PREFERRED_VALUE
     rule = rule._replace(table=table, period=np.int32(3), again=np.float32(0.7))
