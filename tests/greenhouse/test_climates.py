@@ -42,9 +42,9 @@ def skies(climate: Climate, count: int, steps: int = 0) -> tuple[Sky, Sky]:
     """Return stationary skies, and those some steps later."""
     rng = np.random.default_rng(0)
     later = first = first_sky(climate, rng.standard_normal((5, count)))
-    after = jax.jit(lambda sky, noise: next_sky(climate, sky, noise, STEP))
+    step_sky = jax.jit(lambda sky, noise: next_sky(climate, sky, noise, STEP))
     for _ in range(steps):
-        later = after(later, rng.standard_normal((5, count)))
+        later = step_sky(later, rng.standard_normal((5, count)))
     return jax.device_get((first, later))
 
 
@@ -135,9 +135,9 @@ def test_climates_differ_as_places_do() -> None:
     for name, climate in CLIMATES.items():
         sky = skies(climate, 20_000)[0]
         time = np.random.default_rng(1).uniform(0, 365 * 86400, 20_000)
-        now = at(climate, SITES[name], sky, time)
-        yearly_radiation[name] = now.radiation.mean() * 8.76
-        assert (now.dew_point <= now.temperature).all()
+        outside = at(climate, SITES[name], sky, time)
+        yearly_radiation[name] = outside.radiation.mean() * 8.76
+        assert (outside.dew_point <= outside.temperature).all()
     for name, expected in {
         "maritime": 1000,
         "mediterranean": 1850,

@@ -173,25 +173,25 @@ def truths() -> tuple[Any, np.ndarray]:
     """
     rng, cases, ends = np.random.default_rng(1), [], []
     for _ in range(8):
-        now, control, weather = random_case(rng)
+        state, control, weather = random_case(rng)
         solved = solve_ivp(
             lambda _, y, u=control, v=weather: equations(y, u, v),
             (0, STEP),
-            flatten(now),
+            flatten(state),
             method="Radau",
             rtol=1e-8,
             atol=1e-6,
         )
         assert solved.success
-        cases.append((now, control, weather))
+        cases.append((state, control, weather))
         ends.append(solved.y[:, -1])
     return stack_cases(cases), np.array(ends)
 
 
 @jax.jit
-def step_states(now: House, control: Control, weather: Outside, substeps: Any) -> House:
+def step_states(state: House, control: Control, weather: Outside, substeps: Any) -> House:
     """Step all cases; one program for any number of steps."""
-    return glasshouse.step(now, control, weather, HOUSE, VARIETY, STEP, substeps)
+    return glasshouse.step(state, control, weather, HOUSE, VARIETY, STEP, substeps)
 
 
 @cache
@@ -226,7 +226,7 @@ def test_derivative_equals_the_papers_equations() -> None:
         ours = flatten(
             jax.jit(lambda *c: glasshouse.derivative(*c, HOUSE, VARIETY))(*stack_cases(cases))
         ).T
-    truth = [equations(flatten(now), control, weather) for now, control, weather in cases]
+    truth = [equations(flatten(state), control, weather) for state, control, weather in cases]
     np.testing.assert_allclose(ours, truth, rtol=1e-8, atol=1e-11)
 
 
@@ -248,17 +248,17 @@ def test_order_of_convergence_is_four() -> None:
     air = Air(20.0, 1100.0, 1700.0, 45.0)
     control = Control(100.0, 0.03, 0.0)
     night = Outside(0.0, 12.0, 1e3, 4.0, 750.0)
-    now = House(air, crop, 0.0), control, night
+    case = House(air, crop, 0.0), control, night
     solved = solve_ivp(
         lambda _, y: equations(y, control, night),
         (0, STEP),
-        flatten(now[0]),
+        flatten(case[0]),
         method="DOP853",
         rtol=1e-13,
         atol=1e-11,
     )
     with jax.enable_x64():
-        ours = [flatten(step_states(*stack_cases([now] * 8), n))[:, 0] for n in (6, 12, 24)]
+        ours = [flatten(step_states(*stack_cases([case] * 8), n))[:, 0] for n in (6, 12, 24)]
     worst = np.abs(np.array(ours) - solved.y[:, -1])[:, :6]
     orders = np.log2(worst[:-1] / worst[1:])
     assert (np.abs(orders - 4) < 0.7).all(), orders
@@ -301,22 +301,22 @@ def season() -> tuple[House, House, dict[str, np.ndarray]]:
         )
         return Outside(sun, t, 0.8 * saturation_pressure(t), 3.5, 700.0)
 
-    def flow_rates(now: House, control: Control, outside: Outside) -> dict[str, Any]:
-        flow = glasshouse.crop_flows(now.air, now.crop, outside, HOUSE, VARIETY)
-        flux = glasshouse.fluxes(now.air, now.crop, control, outside, HOUSE)
+    def flow_rates(state: House, control: Control, outside: Outside) -> dict[str, Any]:
+        flow = glasshouse.crop_flows(state.air, state.crop, outside, HOUSE, VARIETY)
+        flux = glasshouse.fluxes(state.air, state.crop, control, outside, HOUSE)
         fed = {"heat": control.heating, "dosed": control.co2, "uptake": tomato_crop.uptake(flow)}
         return fed | flow._asdict() | flux._asdict()
 
-    def five_minutes(now: House, total: Any, time: Any, day: Any, night: Any, dose: Any) -> Any:
+    def five_minutes(state: House, total: Any, time: Any, day: Any, night: Any, dose: Any) -> Any:
         outside = weather(time)
         light = outside.radiation > 0
-        target, air = jnp.where(light, day, night), now.air
+        target, air = jnp.where(light, day, night), state.air
         damp = air.vapour / saturation_pressure(air.temperature)
         vents = jnp.clip(jnp.maximum((air.temperature - target - 3) / 4, damp - 0.85), 0, 1)
         ppm = glasshouse.co2_ppm(air.co2, air.temperature)
         co2 = jnp.where(light & (vents < 0.3), dose * jnp.clip((1000 - ppm) / 100, 0, 1), 0)
         control = Control(150 * jnp.clip((target + 1 - air.temperature) / 2, 0, 1), vents, co2)
-        rates = glasshouse.decay_rates(now, control, outside, HOUSE)
+        rates = glasshouse.decay_rates(state, control, outside, HOUSE)
 
         def remainder(house_and_total: Any) -> Any:
             slope = glasshouse.derivative(house_and_total[0], control, outside, HOUSE, VARIETY)
@@ -324,7 +324,7 @@ def season() -> tuple[House, House, dict[str, np.ndarray]]:
             return slope, flow_rates(house_and_total[0], control, outside)
 
         return exponential_rk4(
-            remainder, (rates, jax.tree.map(lambda _: 0.0, total)), (now, total), 300.0, 1, 4
+            remainder, (rates, jax.tree.map(lambda _: 0.0, total)), (state, total), 300.0, 1, 4
         )
 
     def run_season(day: Any, night: Any, dose: Any) -> Any:

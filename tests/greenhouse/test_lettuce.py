@@ -109,12 +109,12 @@ def test_months_are_those_of_the_climate() -> None:
     for month, (mean, radiation) in months.items():
         start = 30.4 * (month - 1)
         sky = Sky(*rng.standard_normal((3, 20_000)))
-        now = jax.jit(partial(weather, SITE._replace(start=start)))(
+        outside = jax.jit(partial(weather, SITE._replace(start=start)))(
             sky, rng.uniform(0, 30.4 * 86400, 20_000)
         )
-        assert np.mean(now.temperature) == pytest.approx(mean, abs=1.0)
-        assert np.mean(now.radiation) * 8.64 == pytest.approx(radiation, rel=0.25)
-        humidity = np.asarray(van_henten.relative_humidity(now.humidity, now.temperature))
+        assert np.mean(outside.temperature) == pytest.approx(mean, abs=1.0)
+        assert np.mean(outside.radiation) * 8.64 == pytest.approx(radiation, rel=0.25)
+        humidity = np.asarray(van_henten.relative_humidity(outside.humidity, outside.temperature))
         assert 65 < humidity.mean() < 90
         assert humidity.max() <= 100
 
@@ -135,14 +135,18 @@ def test_sky_is_stationary_and_remembers_as_long_as_said() -> None:
 
 
 def test_reward_by_hand(task: Any) -> None:
-    before, after = state(air(20, 800, 70, 0.1)), state(air(20, 800, 70, 0.101))
-    after = after._replace(applied=Control(np.float32(0.5), np.float32(1.0), np.float32(0.4)))
+    first_state, next_state = state(air(20, 800, 70, 0.1)), state(air(20, 800, 70, 0.101))
+    next_state = next_state._replace(
+        applied=Control(np.float32(0.5), np.float32(1.0), np.float32(0.4))
+    )
     # 1 g at 20 EUR/kg; 60 W/m2 for half an hour at 0.05 EUR/kWh; 0.6 mg/(m2 s) for half an hour at
     # 0.2 EUR/kg.
     profit = 0.001 * 20 - 0.03 * 0.05 - 0.6e-6 * 1800 * 0.2
-    assert float(task.reward(before, None, after, None, CONTEXT)) == pytest.approx(profit, rel=1e-4)
-    burnt = after._replace(climate=after.climate._replace(temperature=np.float32(45.5)))
-    assert float(task.reward(before, None, burnt, None, CONTEXT)) == pytest.approx(
+    assert float(task.reward(first_state, None, next_state, None, CONTEXT)) == pytest.approx(
+        profit, rel=1e-4
+    )
+    burnt = next_state._replace(climate=next_state.climate._replace(temperature=np.float32(45.5)))
+    assert float(task.reward(first_state, None, burnt, None, CONTEXT)) == pytest.approx(
         profit - 0.101 * 20, rel=1e-4
     )
     assert task.terminal(burnt, None, CONTEXT)
@@ -170,9 +174,9 @@ def test_return_is_the_season_s_profit(task: Any) -> None:
     params = jax.tree.map(np.float32, CONTEXT)
     setting = jnp.array([0.3, 0.6, 0.1], jnp.float32)
 
-    def advance_state(now: State, key: jax.Array) -> Any:
-        after = task.transition(now, setting, key, params)
-        return after, task.reward(now, setting, after, None, params)
+    def advance_state(state: State, key: jax.Array) -> Any:
+        next_state = task.transition(state, setting, key, params)
+        return next_state, task.reward(state, setting, next_state, None, params)
 
     start = task.initial(jax.random.key(0), params)
     end, rewards = jax.jit(
@@ -188,8 +192,8 @@ def test_dosing_stops_above_the_interlock(task: Any) -> None:
     params = jax.tree.map(np.float32, CONTEXT)
     full = jnp.array([1.0, 0.0, 0.0], jnp.float32)
     for ppm, applied in ((1900.0, 1.0), (2100.0, 0.0)):
-        after = task.transition(state(air(20, ppm, 70)), full, jax.random.key(0), params)
-        assert float(after.applied.co2) == applied
+        next_state = task.transition(state(air(20, ppm, 70)), full, jax.random.key(0), params)
+        assert float(next_state.applied.co2) == applied
 
 
 def test_success_needs_weight_and_bounds(task: Any) -> None:
@@ -250,11 +254,11 @@ def test_extreme_settings_stay_finite_and_inside_the_space() -> None:
     def season(key: jax.Array, action: jax.Array) -> Any:
         params = hard.sample_params(key, 1)
 
-        def advance_state(now: State, k: jax.Array) -> Any:
-            after = hard.transition(now, action, k, params)
-            return after, (
-                hard.observation(after, None, params),
-                hard.reward(now, action, after, None, params),
+        def advance_state(state: State, k: jax.Array) -> Any:
+            next_state = hard.transition(state, action, k, params)
+            return next_state, (
+                hard.observation(next_state, None, params),
+                hard.reward(state, action, next_state, None, params),
             )
 
         return jax.lax.scan(advance_state, hard.initial(key, params), jax.random.split(key, 1920))[

@@ -84,15 +84,17 @@ def test_entries_are_those_of_the_components(task: Any) -> None:
 
 
 def test_reward_by_hand(task: Any) -> None:
-    before = state(20, 800, 70)
-    after = state(20, 800, 70, 6.03e4, applied=(0.4, 1.0, 0.5), harvest=300.0)
+    first_state = state(20, 800, 70)
+    next_state = state(20, 800, 70, 6.03e4, applied=(0.4, 1.0, 0.5), harvest=300.0)
     # 600 mg of dry weight are 10 g fresh, at 1 EUR/kg; 60 W/m2 for half an hour at 0.05 EUR/kWh;
     # 2.5 mg/(m2 s) at 0.2.
     profit = 0.01 * 1.0 - 0.03 * 0.05 - 2.5e-6 * 1800 * 0.2
-    assert float(task.reward(before, None, after, None, CONTEXT)) == pytest.approx(profit, rel=1e-3)
-    air = after.house.air._replace(temperature=np.float32(45.5))
-    burnt = after._replace(house=after.house._replace(air=air))
-    assert float(task.reward(before, None, burnt, None, CONTEXT)) == pytest.approx(
+    assert float(task.reward(first_state, None, next_state, None, CONTEXT)) == pytest.approx(
+        profit, rel=1e-3
+    )
+    air = next_state.house.air._replace(temperature=np.float32(45.5))
+    burnt = next_state._replace(house=next_state.house._replace(air=air))
+    assert float(task.reward(first_state, None, burnt, None, CONTEXT)) == pytest.approx(
         profit - 6.03e4 / 6e4, rel=1e-3
     )
     assert task.terminal(burnt, None, CONTEXT)
@@ -133,8 +135,10 @@ def test_success_needs_fruit_bounds_and_a_harvest(task: Any) -> None:
 
 def test_dosing_stops_above_the_interlock(task: Any) -> None:
     params, full = jax.tree.map(np.float32, CONTEXT), np.array([0, 0, 1], np.float32)
-    after = jax.jit(lambda now: task.transition(now, full, jax.random.key(0), params).applied.co2)
-    assert [float(after(state(20, ppm, 70))) for ppm in (1900.0, 2100.0)] == [1, 0]
+    next_dosing = jax.jit(
+        lambda now: task.transition(now, full, jax.random.key(0), params).applied.co2
+    )
+    assert [float(next_dosing(state(20, ppm, 70))) for ppm in (1900.0, 2100.0)] == [1, 0]
 
 
 def test_train_and_test_seasons_never_overlap(task: Any) -> None:
@@ -189,9 +193,13 @@ def test_losing_the_crop_to_keep_the_limit_does_not_pay(task: Any) -> None:
             action, _ = grower.act(
                 (), View(last.observation, None, episode.state, episode.params), key
             )
-            after, now = advance(task, episode, action, tomato.SEASON + 1)
-            hanging = episode.params.prices.tomato * FRESH * after.state.house.crop.fruit
-            return (after, now), (after.total, after.total - hanging, after.state.violation)
+            next_episode, result = advance(task, episode, action, tomato.SEASON + 1)
+            hanging = episode.params.prices.tomato * FRESH * next_episode.state.house.crop.fruit
+            return (next_episode, result), (
+                next_episode.total,
+                next_episode.total - hanging,
+                next_episode.state.violation,
+            )
 
         return jax.lax.scan(
             step, begin(task, key, 0, ContextSource(np.int32(1), np.int32(-1))), None, tomato.SEASON

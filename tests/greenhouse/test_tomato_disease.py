@@ -94,13 +94,15 @@ def season(task: Any) -> tuple[np.ndarray, ...]:
 
     def days(task: Any, params: Any, state: Any) -> Any:
         def step(state: Any, _: Any) -> Any:
-            after = task.transition(state, jnp.array([0.5, 0.0, 0.0]), jax.random.key(1), params)
-            crop = after.house.crop
-            return after, (
+            next_state = task.transition(
+                state, jnp.array([0.5, 0.0, 0.0]), jax.random.key(1), params
+            )
+            crop = next_state.house.crop
+            return next_state, (
                 crop.leaves,
                 crop.fruit,
-                after.infected,
-                task.observation(after, None, params),
+                next_state.infected,
+                task.observation(next_state, None, params),
             )
 
         return jax.lax.scan(step, state, None, 10 * DAY)[1]

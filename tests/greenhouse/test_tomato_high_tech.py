@@ -122,28 +122,28 @@ def slopes() -> Any:
     kind = jax.tree.structure(NIGHT[0])
 
     def slope(y: Any, setting: Setting, outside: Outside, house: Glasshouse) -> Any:
-        now = jax.tree.unflatten(kind, list(y))
+        state = jax.tree.unflatten(kind, list(y))
         return jnp.stack(
-            jax.tree.leaves(model.derivative(now, setting, outside, house, Variety(), DEEP))
+            jax.tree.leaves(model.derivative(state, setting, outside, house, Variety(), DEEP))
         )
 
     return jax.jit(slope), jax.jit(jax.jacfwd(slope))
 
 
 @jax.jit
-def step_states(now: Climate, setting: Setting, outside: Outside, substeps: Any) -> Climate:
-    return model.step(now, setting, outside, Glasshouse(), Variety(), DEEP, STEP, substeps)
+def step_states(state: Climate, setting: Setting, outside: Outside, substeps: Any) -> Climate:
+    return model.step(state, setting, outside, Glasshouse(), Variety(), DEEP, STEP, substeps)
 
 
 def after_half_an_hour(case: Any, tolerance: float) -> np.ndarray:
     """Return the state by Radau's method."""
-    now, *inputs = in_float64(case)
+    state, *inputs = in_float64(case)
     slope, jacobian = slopes()
     house = in_float64(Glasshouse())
     solved = solve_ivp(
         lambda _, y: np.asarray(slope(y, *inputs, house)),
         (0, STEP),
-        flatten(now),
+        flatten(state),
         method="Radau",
         rtol=tolerance,
         atol=tolerance,
@@ -184,8 +184,8 @@ def random_case(rng: np.random.Generator) -> Any:
 def test_slopes_are_those_of_greenlight(case: Any, published: Any) -> None:
     """Within what the finite slope of mixing at equal temperatures changes."""
     with jax.enable_x64():
-        now, *inputs = in_float64(case)
-        computed = np.asarray(slopes()[0](flatten(now), *inputs, in_float64(PUBLISHED)))
+        state, *inputs = in_float64(case)
+        computed = np.asarray(slopes()[0](flatten(state), *inputs, in_float64(PUBLISHED)))
     np.testing.assert_allclose(computed[:19], sum(published, ()), rtol=5e-5, atol=1e-12)
 
 
@@ -217,10 +217,10 @@ def test_order_of_convergence(screen: float, counts: tuple[int, ...], order: int
 
     It is two where air mixes faster.
     """
-    now, setting, outside = NIGHT
+    state, setting, outside = NIGHT
     setting = setting._replace(screen=screen, vents=0.0, lamps=0.0)
-    nodes = now.nodes._replace(lamps=19.0, cover=5.0)
-    case = now._replace(nodes=nodes), setting, outside._replace(radiation=0.0)
+    nodes = state.nodes._replace(lamps=19.0, cover=5.0)
+    case = state._replace(nodes=nodes), setting, outside._replace(radiation=0.0)
     with jax.enable_x64():
         truth = after_half_an_hour(case, 1e-11)
         worst = [
@@ -230,14 +230,14 @@ def test_order_of_convergence(screen: float, counts: tuple[int, ...], order: int
     assert (orders > order - 0.8).all(), (orders, worst)
 
 
-def heat_content(now: Climate) -> Any:
+def heat_content(state: Climate) -> Any:
     """Return the heat of all parts over 0 degC, J/m2."""
-    air, nodes = now.air, now.nodes
+    air, nodes = state.air, state.nodes
     heat = 1200 * (3.8 * air.temperature + model.TOP_HEIGHT * nodes.top)
     heat += glasshouse.PIPE_CAPACITY * air.pipe + glasshouse.FLOOR_CAPACITY * nodes.floor
     heat += model.SCREEN_CAPACITY * nodes.screen + model.COVER_CAPACITY * nodes.cover
     heat += model.LAMP_CAPACITY * nodes.lamps
-    heat += glasshouse.LEAF_CAPACITY * tomato_crop.leaf_area_index(now.crop) * nodes.canopy
+    heat += glasshouse.LEAF_CAPACITY * tomato_crop.leaf_area_index(state.crop) * nodes.canopy
     soil = zip(model.SOIL_THICKNESSES, nodes[2:7], strict=False)
     return heat + model.SOIL_CAPACITY * sum(thickness * t for thickness, t in soil)
 
@@ -246,31 +246,31 @@ def heat_content(now: Climate) -> Any:
 def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
     """Stores change in a second by what enters minus what leaves."""
     with jax.enable_x64():
-        now, setting, outside = in_float64(case)
+        state, setting, outside = in_float64(case)
 
         @jax.jit
-        def rates(now: Climate) -> Any:
-            flux = model.fluxes(now, setting, outside, PUBLISHED, DEEP)
-            slope = model.derivative(now, setting, outside, PUBLISHED, Variety(), DEEP)
+        def rates(state: Climate) -> Any:
+            flux = model.fluxes(state, setting, outside, PUBLISHED, DEEP)
+            slope = model.derivative(state, setting, outside, PUBLISHED, Variety(), DEEP)
             # Leaves that grow bring their heat with them: their number stays, and their temperature
             # moves.
-            heat = heat_content(slope._replace(crop=now.crop))
+            heat = heat_content(slope._replace(crop=state.crop))
             return (
                 slope,
                 flux,
-                tomato_crop.uptake(model.crop_flows(now, flux.driving.light, Variety())),
+                tomato_crop.uptake(model.crop_flows(state, flux.driving.light, Variety())),
                 heat,
             )
 
-        slope, flux, uptake, heat = jax.device_get(rates(now))
+        slope, flux, uptake, heat = jax.device_get(rates(state))
     latent = 2.45e6 * (flux.driving.transpired - flux.condensed)
     entered = setting.heating + setting.lamps + flux.sun - flux.outward - latent
     np.testing.assert_allclose(heat, entered, atol=1e-9 * (200 + abs(entered)))
     vapour = sum(
         height * change / (t + 273.15) * 18 / 8314
         for height, change, t in (
-            (3.8, slope.air.vapour, now.air.temperature),
-            (0.4, slope.nodes.top_vapour, now.nodes.top),
+            (3.8, slope.air.vapour, state.air.temperature),
+            (0.4, slope.nodes.top_vapour, state.nodes.top),
         )
     )
     np.testing.assert_allclose(
@@ -282,9 +282,11 @@ def test_heat_water_and_carbon_dioxide_close(case: Any) -> None:
 
 
 def test_screen_keeps_heat_and_takes_light() -> None:
-    now, setting, outside = NIGHT
+    state, setting, outside = NIGHT
     fluxes = jax.jit(
-        lambda screen: model.fluxes(now, setting._replace(screen=screen), outside, PUBLISHED, DEEP)
+        lambda screen: model.fluxes(
+            state, setting._replace(screen=screen), outside, PUBLISHED, DEEP
+        )
     )
     closed, opened = fluxes(1.0), fluxes(0.0)
     assert closed.rates.mixed < 0.01 * opened.rates.mixed
@@ -302,10 +304,10 @@ def test_dry_root_zone_stops_transpiration_and_growth() -> None:
     np.testing.assert_allclose(
         root_zone.stress(np.array([0, 1.2, 2.4, 4.8, 8.0])), [0, 0.25, 0.5, 1, 1], rtol=1e-6
     )
-    now, setting, outside = NOON
+    state, setting, outside = NOON
 
     def transpired_water(water: float) -> float:
-        dried = now._replace(water=water)
+        dried = state._replace(water=water)
         return float(
             jax.jit(model.fluxes)(dried, setting, outside, PUBLISHED, DEEP).driving.transpired
         )
@@ -365,14 +367,16 @@ def test_reward_by_hand(task: Any, start: Any) -> None:
     # 108 kJ/m2 of the boiler and 36 of the store went to the pipes: 0.04 kWh.
     heat = state.equipment.heat - 36e3
     crop = state.house.crop._replace(fruit=state.house.crop.fruit + 600.0)  # 10 g of fresh tomatoes
-    after = state._replace(
+    next_state = state._replace(
         house=state.house._replace(crop=crop),
         applied=state.applied._replace(co2=1.0),
         equipment=state.equipment._replace(applied=devices, heat=heat),
     )
     bought_co2 = (5 - 60 * FLUE_CO2) * STEP * 1e-6
     profit = 0.01 - 0.04 * 0.05 - bought_co2 * 0.2 - 0.5 * 200 / 3 * 0.5e-3 * 0.1 - 0.5e-3
-    assert float(task.reward(state, None, after, None, params)) == pytest.approx(profit, rel=1e-3)
+    assert float(task.reward(state, None, next_state, None, params)) == pytest.approx(
+        profit, rel=1e-3
+    )
 
 
 def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
@@ -384,10 +388,10 @@ def test_stored_heat_counts_in_full(task: Any, start: Any) -> None:
 
     @jax.jit
     def profit_of(action: Any) -> Any:
-        after = task.transition(state, action, jax.random.key(1), params)
-        reward = task.reward(state, None, after, None, params)
-        value = (after.house.crop.fruit - state.house.crop.fruit) * tomato_crop.FRESH
-        return reward - value, after.equipment.heat
+        next_state = task.transition(state, action, jax.random.key(1), params)
+        reward = task.reward(state, None, next_state, None, params)
+        value = (next_state.house.crop.fruit - state.house.crop.fruit) * tomato_crop.FRESH
+        return reward - value, next_state.equipment.heat
 
     def setting(**levels: float) -> np.ndarray:
         names = [component.name for component in task.action_components()]
@@ -469,12 +473,12 @@ def lit_days(task: Any, start: Any, step: Any) -> Any:
 
 
 def profits_of_steps(task: Any, states: Any, params: Any) -> np.ndarray:
-    before, after = (
+    state, next_state = (
         jax.tree.map(lambda leaf, rows=rows: leaf[rows], states)
         for rows in (slice(-1), slice(1, None))
     )
     rewards = jax.jit(jax.vmap(task.reward, (0, None, 0, None, None)))(
-        before, None, after, None, params
+        state, None, next_state, None, params
     )
     assert (rewards <= task.reward_space.high).all()
     return np.asarray(rewards, np.float64)
@@ -555,10 +559,13 @@ def test_without_the_devices_it_is_nearly_the_house_of_tomato(task: Any) -> None
         episode = begin(task, key, 0, ContextSource(np.int32(1), np.int32(-1)))[0]
 
         def step(state: Any, number: Any) -> Any:
-            after = task.transition(
+            next_state = task.transition(
                 state, action, jax.random.fold_in(jax.random.key(1), number), episode.params
             )
-            return after, (task.readings(after, episode.params), after.outside.temperature)
+            return next_state, (
+                task.readings(next_state, episode.params),
+                next_state.outside.temperature,
+            )
 
         return jax.lax.scan(step, episode.state, jnp.arange(480))[1]
 

@@ -26,9 +26,9 @@ def task() -> Any:
 
 
 def test_objectives_by_hand(task: Any) -> None:
-    before = state(20, 800, 70)
-    after = state(20, 800, 70, 6.03e4, applied=(0.4, 1.0, 0.5), harvest=300.0)
-    profit, heat, co2 = map(float, task.reward(before, None, after, None, CONTEXT))
+    first_state = state(20, 800, 70)
+    next_state = state(20, 800, 70, 6.03e4, applied=(0.4, 1.0, 0.5), harvest=300.0)
+    profit, heat, co2 = map(float, task.reward(first_state, None, next_state, None, CONTEXT))
     # 600 mg of dry weight are 10 g fresh, at 1 EUR/kg. 60 W/m2 for half an hour are 0.03 kWh at
     # 0.05 EUR/kWh, and 2.5 mg/(m2 s) 4.5 g at 0.2 EUR/kg.
     assert profit == pytest.approx(0.01 - 0.03 * 0.05 - 0.0045 * 0.2, rel=1e-3)

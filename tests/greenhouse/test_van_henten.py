@@ -130,14 +130,14 @@ def test_golden_steps_of_a_peer(control: Control, published: list[float]) -> Non
     differs by.
     """
     house = Greenhouse(leakage=0.75e-5)
-    now = np.array(PLANTED)
+    state = np.array(PLANTED)
     for _ in range(4):
-        k1 = equations(now, control, NIGHT, 0.75e-5)
-        k2 = equations(now + 225 * k1, control, NIGHT, 0.75e-5)
-        k3 = equations(now + 225 * k2, control, NIGHT, 0.75e-5)
-        k4 = equations(now + 450 * k3, control, NIGHT, 0.75e-5)
-        now = now + 75 * (k1 + 2 * k2 + 2 * k3 + k4)
-    np.testing.assert_allclose(now, published, rtol=3e-9)  # as many digits as were published
+        k1 = equations(state, control, NIGHT, 0.75e-5)
+        k2 = equations(state + 225 * k1, control, NIGHT, 0.75e-5)
+        k3 = equations(state + 225 * k2, control, NIGHT, 0.75e-5)
+        k4 = equations(state + 450 * k3, control, NIGHT, 0.75e-5)
+        state = state + 75 * (k1 + 2 * k2 + 2 * k3 + k4)
+    np.testing.assert_allclose(state, published, rtol=3e-9)  # as many digits as were published
     np.testing.assert_allclose(
         step(PLANTED, control, NIGHT, house, van_henten.SUBSTEPS), published, rtol=1e-6
     )

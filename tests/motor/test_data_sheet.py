@@ -274,12 +274,12 @@ def test_a_context_prices_overload(name: str, currents: tuple[float, ...]) -> No
     with precision(task):
         params = task.sample_params(jax.random.key(0), 1)
         state = task.initial(jax.random.key(1), params)
-        after = state._replace(
+        next_state = state._replace(
             electrical=type(state.electrical)(*(np.float32(i) for i in currents))
         )
-        reward = np.asarray(task.reward(state, None, after, None, params))
-        tracking = float(shipped.reward(state, None, after, None, params))
-        value = float(task.controlled_values(after, params)[0])
+        reward = np.asarray(task.reward(state, None, next_state, None, params))
+        tracking = float(shipped.reward(state, None, next_state, None, params))
+        value = float(task.controlled_values(next_state, params)[0])
     error = abs(value - float(state.setpoint[0])) / task.goal.halving[0]
     assert tracking == pytest.approx(1 / (1 + error), rel=1e-4)
     plant = task.plant

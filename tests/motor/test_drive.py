@@ -230,16 +230,14 @@ def test_reward_by_hand() -> None:
     def at(d: float, q: float, setpoint: tuple[float, float]) -> State:
         return State(DQ(d, q), 0.0, 0.0, setpoint, (0.0, 0.0))
 
-    before = at(0, 0, (4.0, -3.0))
-    assert float(task.reward(before, None, at(4, -3, (9, 9)), None, params)) == pytest.approx(1)
-    assert float(task.reward(before, None, at(4.5, -3, (9, 9)), None, params)) == pytest.approx(
-        0.75
-    )
-    assert float(task.reward(before, None, at(3, -1.5, (9, 9)), None, params)) == pytest.approx(
+    state = at(0, 0, (4.0, -3.0))
+    assert float(task.reward(state, None, at(4, -3, (9, 9)), None, params)) == pytest.approx(1)
+    assert float(task.reward(state, None, at(4.5, -3, (9, 9)), None, params)) == pytest.approx(0.75)
+    assert float(task.reward(state, None, at(3, -1.5, (9, 9)), None, params)) == pytest.approx(
         (1 / 3 + 1 / 4) / 2
     )
-    assert float(task.cost(before, None, at(6, 8, (0, 0)), params)) == pytest.approx(0, abs=1e-6)
-    assert float(task.cost(before, None, at(9, 12, (0, 0)), params)) == pytest.approx(0.5)
+    assert float(task.cost(state, None, at(6, 8, (0, 0)), params)) == pytest.approx(0, abs=1e-6)
+    assert float(task.cost(state, None, at(9, 12, (0, 0)), params)) == pytest.approx(0.5)
     assert not task.terminal(at(10.8, 14.3, (0, 0)), None, params)
     assert task.terminal(at(10.8, 14.5, (0, 0)), None, params)
     assert "over-current" in task.why_over(
@@ -337,9 +335,11 @@ def test_how_far_one_step_of_full_voltage_moves_currents() -> None:
         plant = task.plant
         start, nominal = plant.state_at_rest(plant.nominal), Params(plant.nominal, None, 0.0, 0.0)
         for axis, full in zip(plant.voltages, np.eye(plant.inputs, dtype=np.float32), strict=True):
-            after = task.machine_after(start, 0.0, plant.voltage(tuple(full), start, 0.0), nominal)
+            next_state = task.machine_after(
+                start, 0.0, plant.voltage(tuple(full), start, 0.0), nominal
+            )
             moved[plant.current_limit, axis] = (
-                np.array(after) - np.array(start)
+                np.array(next_state) - np.array(start)
             ) / plant.current_limit
     np.testing.assert_allclose(moved[150, "u_d"], [0.55, 0, -0.62], atol=0.005)
     np.testing.assert_allclose(moved[150, "u_q"], [0, 0.33, 0], atol=0.005)

@@ -63,10 +63,10 @@ def step_response(task: Any, params: Params, start: State, steps: int) -> np.nda
     player = FieldOrientedControl()
 
     def control(carry: Any, _: None) -> Any:
-        now, memory = carry
-        action, memory = player.act(memory, View(None, None, now, params), None)
-        now = task.transition(now, action, jax.random.key(0), params)
-        return (now, memory), jnp.stack(now.current)
+        state, memory = carry
+        action, memory = player.act(memory, View(None, None, state, params), None)
+        state = task.transition(state, action, jax.random.key(0), params)
+        return (state, memory), jnp.stack(state.current)
 
     return np.asarray(
         jax.jit(lambda s: jax.lax.scan(control, (s, player.initial(params)), None, steps)[1])(start)
@@ -107,14 +107,14 @@ def test_large_step_at_the_voltage_limit_settles_without_overshoot_into_the_trip
 
 
 def test_reward_by_hand(task: Any) -> None:
-    before, after = state((0, 0), (-60, 60)), state((-60, 60), (99, 99))
-    assert float(task.reward(before, None, after, None, None)) == pytest.approx(1.0)
-    assert float(task.reward(before, None, state((-48, 60), (0, 0)), None, None)) == pytest.approx(
-        0.75
-    )
-    assert float(task.reward(before, None, state((-24, 24), (0, 0)), None, None)) == pytest.approx(
-        0.25
-    )
+    first_state, next_state = state((0, 0), (-60, 60)), state((-60, 60), (99, 99))
+    assert float(task.reward(first_state, None, next_state, None, None)) == pytest.approx(1.0)
+    assert float(
+        task.reward(first_state, None, state((-48, 60), (0, 0)), None, None)
+    ) == pytest.approx(0.75)
+    assert float(
+        task.reward(first_state, None, state((-24, 24), (0, 0)), None, None)
+    ) == pytest.approx(0.25)
 
 
 def test_over_current_ends_the_episode(task: Any) -> None:
@@ -132,10 +132,10 @@ def test_voltage_beyond_the_circle_is_shortened_in_its_direction(task: Any) -> N
         ((-1, 0), (-1, 0)),
         ((0.6, -0.7), (0.6, -0.7)),
     ):
-        after = task.transition(
+        next_state = task.transition(
             state((0, 0), (0, 0)), jnp.array(action, jnp.float32), jax.random.key(0), drive(50.0)
         )
-        np.testing.assert_allclose(after.applied, applied, rtol=1e-6)
+        np.testing.assert_allclose(next_state.applied, applied, rtol=1e-6)
 
 
 def test_every_reference_can_be_held_at_every_speed() -> None:

@@ -70,10 +70,10 @@ class HighTechGrower(NamedTuple):
     """Part of the root zone's water below which it is irrigated"""
     watering: Any = 0.6
     """Part of what lacks that is irrigated in a step"""
-    most_lamps: Any = LAMP_LIMIT
-    most_boiler: Any = BOILER_LIMIT
+    max_lamps: Any = LAMP_LIMIT
+    max_boiler: Any = BOILER_LIMIT
     """W/m2"""
-    most_irrigation: Any = IRRIGATION_LIMIT
+    max_irrigation: Any = IRRIGATION_LIMIT
     """kg/(m2 s)"""
     electricity_scale: Any = UTILITY_SCALES[0]
     tomato_scale: Any = 1.0
@@ -85,9 +85,9 @@ class HighTechGrower(NamedTuple):
         usual, limits = TomatoGrower.for_task(task), task.device_limits
         return cls(
             usual._replace(damp=usual.damp + (cls().grower.damp - TomatoGrower().damp)),
-            most_lamps=limits.lamps,
-            most_boiler=limits.boiler,
-            most_irrigation=limits.irrigation,
+            max_lamps=limits.lamps,
+            max_boiler=limits.boiler,
+            max_irrigation=limits.irrigation,
             electricity_scale=task.utility_scales[0],
             tomato_scale=task.price_scales[0],
         )
@@ -120,16 +120,16 @@ class HighTechGrower(NamedTuple):
         gap = self.gap * jnp.maximum(0.0, humidity - self.gap_damp)
         screen = jnp.clip(jnp.where(outside < cold, 1.0 - gap, 0.0), 0.0, 1.0)
 
-        light = radiation + self.lit * LAMP_PAR * self.most_lamps * lamps
+        light = radiation + self.lit * LAMP_PAR * self.max_lamps * lamps
         sun = POSITION["radiation"]
         as_sun = view._replace(observation=observation.at[sun].set(light * (1 / SCALES[sun])))
         rule = usual._replace(loss=usual.loss * (1 - self.saving * screen))
         (heating, vents, dosing), _ = rule.act((), as_sun, key)
 
-        for_heat = heating * usual.most_heating + self.refill * (self.reserve - stored_heat)
-        for_co2 = dosing * usual.most_co2 * (1 / FLUE_CO2)
-        boiler = jnp.maximum(for_heat, for_co2) * (1 / self.most_boiler)
+        for_heat = heating * usual.max_heating + self.refill * (self.reserve - stored_heat)
+        for_co2 = dosing * usual.max_co2 * (1 / FLUE_CO2)
+        boiler = jnp.maximum(for_heat, for_co2) * (1 / self.max_boiler)
         lacking = jnp.maximum(0.0, self.moist - water) * (self.watering * root_zone.CAPACITY / STEP)
-        irrigation = lacking * (1 / self.most_irrigation)
+        irrigation = lacking * (1 / self.max_irrigation)
         setting = (heating, vents, dosing, screen, lamps, boiler, irrigation)
         return jnp.clip(jnp.stack(setting), 0.0, 1.0), memory

@@ -52,7 +52,7 @@ class Grower(NamedTuple):
     """kg/(m2 s) a ppm"""
     closed: Any = 7.5e-3
     """m/s: carbon dioxide is dosed up to this ventilation"""
-    most_ventilation: Any = VENTILATION_LIMIT
+    max_ventilation: Any = VENTILATION_LIMIT
     """m/s"""
     per_unit: Control = Control(1 / CO2_LIMIT, 1 / VENTILATION_LIMIT, 1 / HEATING_LIMIT)
     """Part of an actuator's range by SI unit"""
@@ -75,7 +75,7 @@ class Grower(NamedTuple):
             hot=grower.hot + (bounds.warmest - shipped.warmest),
             damp=grower.damp + (bounds.dampest - shipped.dampest),
             co2=grower.co2 + (bounds.most_co2 - shipped.most_co2),
-            most_ventilation=task.limits.ventilation,
+            max_ventilation=task.limits.ventilation,
             per_unit=Control(*(1 / limit for limit in task.limits)),
         )
 
@@ -93,7 +93,7 @@ class Grower(NamedTuple):
         heating = self.heating_gain * (jnp.where(day, self.warm_day, self.warm_night) - inside)
         venting = self.venting_gain * jnp.maximum(0.0, inside - self.hot)
         drying = self.drying_gain * jnp.maximum(0.0, humidity - self.damp)
-        ventilation = jnp.minimum(venting + drying, self.most_ventilation)
+        ventilation = jnp.minimum(venting + drying, self.max_ventilation)
         dosing = jnp.where(
             day & (ventilation <= self.closed), self.co2_gain * (self.co2 - ppm), 0.0
         )

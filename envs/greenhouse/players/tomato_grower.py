@@ -60,9 +60,9 @@ class TomatoGrower(NamedTuple):
     """mg/(m2 s) a ppm"""
     closed: Any = 0.59
     """Opening of the vents up to which carbon dioxide is dosed"""
-    most_heating: Any = HEATING_LIMIT
+    max_heating: Any = HEATING_LIMIT
     """W/m2"""
-    most_co2: Any = CO2_LIMIT
+    max_co2: Any = CO2_LIMIT
     """mg/(m2 s)"""
     relative_price: Any = SHIPPED_PRICE_RATIO
     """Price of carbon dioxide by that of tomatoes where observations show the same number for both
@@ -90,8 +90,8 @@ class TomatoGrower(NamedTuple):
             hot=grower.hot + (bounds.warmest - shipped.warmest),
             damp=grower.damp + (bounds.dampest - shipped.dampest),
             co2=grower.co2 + (bounds.most_co2 - shipped.most_co2),
-            most_heating=task.limits.heating,
-            most_co2=task.limits.co2,
+            max_heating=task.limits.heating,
+            max_co2=task.limits.co2,
             relative_price=prices,
         )
 
@@ -126,5 +126,5 @@ class TomatoGrower(NamedTuple):
         dear = co2 / jnp.maximum(tomato, 0.01)
         dosed = self.co2_gain * (self.co2 - self.thrift * dear - ppm)
         dosing = jnp.where(day & (vents <= self.closed), dosed, 0.0)
-        setting = (heating / self.most_heating, vents, dosing / self.most_co2)
+        setting = (heating / self.max_heating, vents, dosing / self.max_co2)
         return jnp.clip(jnp.stack([*setting]), 0.0, 1.0), memory

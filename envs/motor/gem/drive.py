@@ -121,8 +121,8 @@ class GemDrive(Task[Params, State]):
         if not name.startswith("u"):
             return -np.inf, np.inf
         # A bridge's vector is shorter: 2/3 of it.
-        largest = (1 + ROUNDING) * self.env.supply / self.limits[name]
-        return 0.0 if name == "u_sup" else -largest, largest
+        max_voltage = (1 + ROUNDING) * self.env.supply / self.limits[name]
+        return 0.0 if name == "u_sup" else -max_voltage, max_voltage
 
     def _actions(self) -> spaces.Space[Any]:
         terminals = self.env.system.terminals

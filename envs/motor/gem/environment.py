@@ -415,7 +415,7 @@ def machines() -> dict[str, System]:
     saliency = excited.inductance_d - excited.inductance_q
     half = 0.25 * excited.magnetising_inductance() * 120 / saliency
     d = -half + math.sqrt(half**2 + 120**2 / 2)
-    most_excited = float(excited.torque(synchronous.Excited(d, math.sqrt(120**2 - d**2), 150.0)))
+    max_torque = float(excited.torque(synchronous.Excited(d, math.sqrt(120**2 - d**2), 150.0)))
     windings, winding_voltages = ("i_a", "i_e"), ("u_a", "u_e")
     return {
         "PermExDc": _direct_current(dc.PermanentlyExcited(), ("i",), ("u",), {"i": 1.0}),
@@ -432,7 +432,7 @@ def machines() -> dict[str, System]:
             18.0,
             80.0,
         ),
-        "EESM": _synchronous(excited, 12000 * RPM, most_excited, 150.0, 320.0),
+        "EESM": _synchronous(excited, 12000 * RPM, max_torque, 150.0, 320.0),
         "SCIM": _induction(induction.Induction(), 4000 * RPM, 5.5, 560.0, fed=False),
         "DFIM": _induction(
             induction.Induction(*induction.DOUBLY_FED), 1800 * RPM, 9.0, 720.0, fed=True

@@ -261,7 +261,7 @@ class Plant(abc.ABC):
 
     def length(self, electrical: Any) -> Scalar:
         """Return the largest current in parts of the limit."""
-        longest: Scalar = 0.0
+        max_current: Scalar = 0.0
         for value in self.measure(electrical):
-            longest = jnp.maximum(longest, jnp.abs(value))
-        return longest
+            max_current = jnp.maximum(max_current, jnp.abs(value))
+        return max_current

@@ -122,10 +122,10 @@ class Coupled(ThreePhase):
 
         A voltage that one winding alone has learnt is large for the flux that they share.
         """
-        largest: Scalar = 0.0
+        max_lack: Scalar = 0.0
         for lack in lacking:
-            largest = jnp.maximum(largest, jnp.abs(lack))
-        return (largest,) * len(lacking)
+            max_lack = jnp.maximum(max_lack, jnp.abs(lack))
+        return (max_lack,) * len(lacking)
 
 
 def attainable_share(voltages: Iterable[tuple[Values, Values]]) -> Scalar:

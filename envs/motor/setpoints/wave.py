@@ -110,8 +110,8 @@ def wave_through(
         branch: where in a turn, uniform in [0, 1).
     """
     shape, (low, high) = SHAPES[name], bounds
-    largest = 0.5 * min(high - low, jump) if shape.jumps else 0.5 * (high - low)
-    amplitude = largest * (MIN_AMPLITUDE + (1 - MIN_AMPLITUDE) * size)
+    max_amplitude = 0.5 * min(high - low, jump) if shape.jumps else 0.5 * (high - low)
+    amplitude = max_amplitude * (MIN_AMPLITUDE + (1 - MIN_AMPLITUDE) * size)
     if name == "step":  # the value is one of the two levels; the bounds may decide which
         below, above = value - low, high - value
         amplitude = jnp.minimum(amplitude, 0.5 * jnp.maximum(below, above))

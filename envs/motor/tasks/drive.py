@@ -273,9 +273,9 @@ class Drive(Task[Params, State]):
             for name, low, high in ends
         )
         words = "what is to be followed, in place of drawn set points"
-        least_rows = 2 * (self.card.horizon + 1)
+        min_rows = 2 * (self.card.horizon + 1)
         setpoint = Series(
-            "setpoint", words, columns, "s", self.period, least_rows, follows_constants=True
+            "setpoint", words, columns, "s", self.period, min_rows, follows_constants=True
         )
         if not self.loaded:
             return (setpoint,)
@@ -285,9 +285,7 @@ class Drive(Task[Params, State]):
             "load_torque", "N m", low, high, "positive: slows a shaft that turns forwards"
         )
         words = "torque of the load beside friction, in place of a drawn one"
-        load = Series(
-            "load", words, (column,), "s", self.period, least_rows, follows_constants=True
-        )
+        load = Series("load", words, (column,), "s", self.period, min_rows, follows_constants=True)
         return setpoint, load
 
     def _records(self) -> Records:
@@ -582,13 +580,13 @@ class Drive(Task[Params, State]):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        largest: Scalar = 0.0
+        max_error: Scalar = 0.0
         values = self.controlled_values(state, params)
         for setpoint, value, halving in zip(state.setpoint, values, self.goal.halving, strict=True):
-            largest = jnp.maximum(largest, jnp.abs(value - setpoint) * (1 / halving))
+            max_error = jnp.maximum(max_error, jnp.abs(value - setpoint) * (1 / halving))
         return {
-            "success": (largest < 1) & ~self.has_tripped(state),
-            "error": largest,
+            "success": (max_error < 1) & ~self.has_tripped(state),
+            "error": max_error,
             "current": self.plant.length(state.electrical),
             "torque": params.machine.torque(state.electrical),
             "speed": state.speed,

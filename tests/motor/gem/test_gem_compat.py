@@ -125,9 +125,9 @@ def test_every_id_of_the_peer_runs() -> None:
 def test_angle_stays_within_a_turn() -> None:
     env = environment("Cont-CC-PMSM-v0")
     near = env.initial()._replace(angle=jax.numpy.float64(3.13))
-    after, observation = env.step(near, np.zeros(3))
+    next_state, observation = env.step(near, np.zeros(3))
     turned = 3.13 + 3 * 100 * 1e-4 - 2 * np.pi  # three pole pairs at 100 rad/s
-    assert float(after.angle) == pytest.approx(turned)
+    assert float(next_state.angle) == pytest.approx(turned)
     assert float(observation[env.state_names.index("epsilon")]) == pytest.approx(turned / np.pi)
 
 

@@ -78,12 +78,12 @@ def test_recorded_episodes(drive: Any) -> None:
         def step(state: State, inputs: Any) -> Any:
             action, values, key = inputs
             with_values = with_setpoints(state, values)
-            after = task.transition(with_values, action, key, ())
-            observations = task.observation(after, key, ())
-            return after, (
+            next_state = task.transition(with_values, action, key, ())
+            observations = task.observation(next_state, key, ())
+            return next_state, (
                 observations,
-                task.reward(with_values, action, after, key, ()),
-                task.terminal(after, key, ()),
+                task.reward(with_values, action, next_state, key, ()),
+                task.terminal(next_state, key, ()),
             )
 
         return jax.lax.scan(step, start, (actions, setpoints, keys))[1]
