@@ -162,7 +162,7 @@ class InformativePath(CompassMoves, Task[Params, State]):
         self.reward_space = self.box(0, 1.01 * MAX_GAIN)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw kernel, hills of the standard deviation, and costs."""
+        """Sample kernel, hills of the standard deviation, and costs."""
         u = self.uniform(key, CELLS + 3 * HILLS + 1)
         length = alternating_bands(u[0], split, 0.1, 0.3, bands=10)
         hills = u[1 : 1 + 3 * HILLS].reshape(HILLS, 3)

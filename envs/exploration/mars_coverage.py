@@ -109,7 +109,7 @@ class MarsCoverage(CompassMoves, Task[Params, State]):
         self.reward_space = self.box(-STEP_COST, 2)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a terrain of the split."""
+        """Sample a terrain of the split."""
         ground = terrain.random_ground(
             jax.random.bits(key, (4, SIDE), jnp.uint32), self.density, split == 1
         )

@@ -135,19 +135,21 @@ class MarsExplorer(CompassMoves, Task[Params, State]):
         self.reward_space = self.box(-PRIZE - STEP_COST, PRIZE + MAP**2)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw maps until one belongs to the split."""
+        """Sample maps until one belongs to the split."""
 
-        def draw(attempt: jax.Array) -> jax.Array:
+        def sample_rock(attempt: jax.Array) -> jax.Array:
             return boulders(self.bits(jax.random.fold_in(key, attempt), 2 * self.boulders))
 
         def other_split(carry: tuple[jax.Array, jax.Array]) -> jax.Array:
             _, rock = carry
             return grid_bits.count(rock & FIRST_COUNTED) % 2 != split
 
-        def draw_again(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            return carry[0] + 1, draw(carry[0] + 1)
+        def sample_again(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            return carry[0] + 1, sample_rock(carry[0] + 1)
 
-        _, rock = lax.while_loop(other_split, draw_again, (jnp.int32(0), draw(jnp.int32(0))))
+        _, rock = lax.while_loop(
+            other_split, sample_again, (jnp.int32(0), sample_rock(jnp.int32(0)))
+        )
         return Params(~rock & INSIDE)
 
     def initial(self, key: jax.Array, params: Params) -> State:

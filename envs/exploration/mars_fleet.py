@@ -139,7 +139,7 @@ class MarsFleet(Task[Params, State]):
         self.reward_space = self.box(np.full(n, -STEP_COST), 2)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw caves of the split and hills; the ground is the largest region open to rovers."""
+        """Sample caves of the split and hills; the ground is the largest region open to rovers."""
         bits = self.bits(key, 4 * SIDE + sum(relief.NODES))
         cave = terrain.random_ground(bits[: 4 * SIDE].reshape(4, SIDE), DENSITY, split == 1)
         heights = relief.random_heights(bits[4 * SIDE :], self.relief)

@@ -203,7 +203,7 @@ class TemporalLogic(SpecifiedTask[Params, State]):
         self.reward_space = self.box(-3, 3)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a specification, and cells for start, regions and hazards."""
+        """Sample a specification, and cells for start, regions and hazards."""
         u = self.uniform(key, 16 + 2 * (1 + REGIONS + HAZARDS) + HAZARDS + 2)
         columns, rows = sample_cells(u[:16], split)
         shift = MAX_SHIFT * (2 * u[16 : 16 + 2 * (1 + REGIONS + HAZARDS)].reshape(2, -1) - 1)

@@ -103,7 +103,7 @@ def _add_planes(a: list[jax.Array], b: list[jax.Array], max_sum: int) -> list[ja
 
 
 def random_ground(bits: jax.Array, density: Any, odd: Any) -> jax.Array:
-    """Draw connected ground of caves, never empty.
+    """Sample connected ground of caves, never empty.
 
     Args:
         bits: random, uint32 ``(4, 32)``.

@@ -3,7 +3,7 @@
     python -m rlbench_suite.envs.locomotion.augmented_random_search hopper Hopper-v5 [SEED]
 
 Augmented random search, version V2-t (Mania, Guy & Recht 2018, arXiv:1803.07055, Algorithm 2 and
-Table 9 for the hyperparameters of Hopper): it draws random directions in the space of weights,
+Table 9 for the hyperparameters of Hopper): it samples random directions in the space of weights,
 makes rollouts forth and back along each, and takes a step along the best of them, in units of the
 standard deviation of their returns. Observations are normalised by those seen so far, and the
 search leaves out the survival bonus, as in the paper. The best policy is kept, by its full return

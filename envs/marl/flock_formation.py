@@ -264,14 +264,14 @@ class FlockFormation(Task[Params, State]):
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a formation, its leader and its air."""
+        """Sample a formation, its leader and its air."""
         u = self.uniform(key, 10)
         which = jnp.minimum(
             jnp.floor(u[0] * len(self.formations)).astype(jnp.int32), len(self.formations) - 1
         )
 
         def sample(name: str, i: int, shipped: jax.Array) -> Any:
-            return self.own_constants.draw(name, u[i], split, shipped)
+            return self.own_constants.sample_or_shipped(name, u[i], split, shipped)
 
         spacing = sample("spacing", 1, alternating_bands(u[1], split, 0.7, 1.5, bands=20))
         slots = jnp.asarray(self.formations.astype(self.dtype))[which] * spacing

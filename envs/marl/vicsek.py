@@ -143,7 +143,7 @@ class Vicsek(Task[Params, State]):
         )  # fmt: skip
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a density and a speed from a cell of the split.
+        """Sample a density and a speed from a cell of the split.
 
         Test cells are those with row + column = 3 mod 4.
         """
@@ -165,7 +165,7 @@ class Vicsek(Task[Params, State]):
         return Params(side, speed, jnp.asarray(self.noise, self.dtype), jnp.asarray(1, self.dtype))
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Draw uniform positions and headings."""
+        """Sample uniform positions and headings."""
         u = self.uniform(key, 3 * self.card.agents).reshape(3, -1)
         return State(
             wrap(u[0] * params.side, params.side),

@@ -169,7 +169,7 @@ class TreasureMaps(NamedActions, Task[Params, State]):
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a map, a start and the weights of each dive."""
+        """Sample a map, a start and the weights of each dive."""
         n = self.size
         unit = self.uniform(key, DIVES * (2 * n + 2)).reshape(DIVES, 2 * n + 2)
         floor = 1 + jnp.floor(unit[:, :n] * n).astype(jnp.int32)

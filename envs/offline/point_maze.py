@@ -224,7 +224,7 @@ class PointMaze(Task[Params, State]):
         return middle, radius, self.own_constants.value("goal_radius")
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a pair of cells of the split, and the goal's place in its cell."""
+        """Sample a pair of cells of the split, and the goal's place in its cell."""
         u = self.uniform(key, 3)
         count = jnp.asarray(self.count)[split]
         rank = jnp.floor(u[0] * count.astype(self.dtype)).astype(jnp.int32)
@@ -239,7 +239,7 @@ class PointMaze(Task[Params, State]):
             v = self.uniform(jax.random.fold_in(key, 1), len(Ball._fields))
             ball = Ball(
                 *(
-                    self.own_constants.draw(name, v[i], split, self.ball[i])
+                    self.own_constants.sample_or_shipped(name, v[i], split, self.ball[i])
                     for i, name in enumerate(Ball._fields)
                 )
             )

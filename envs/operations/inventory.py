@@ -304,11 +304,11 @@ class Inventory(Task[Params, State]):
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw mean demands in the bands of the split, and costs alike for both splits."""
+        """Sample mean demands in the bands of the split, and costs alike for both splits."""
         u = self.uniform(key, 3 * len(self.network.leads))
-        draw, start = self.own_constants.draw, None
+        sample, start = self.own_constants.sample_or_shipped, None
         means: list[Scalar] = [
-            draw(
+            sample(
                 f"shop_{i + 1}_demand",
                 u[3 * i],
                 split,
@@ -323,8 +323,12 @@ class Inventory(Task[Params, State]):
         shops = tuple(
             Shop(
                 mean,
-                draw(f"shop_{i + 1}_holding", v, split, HOLDING[0] + (HOLDING[1] - HOLDING[0]) * v),
-                draw(f"shop_{i + 1}_penalty", w, split, PENALTY[0] + (PENALTY[1] - PENALTY[0]) * w),
+                sample(
+                    f"shop_{i + 1}_holding", v, split, HOLDING[0] + (HOLDING[1] - HOLDING[0]) * v
+                ),
+                sample(
+                    f"shop_{i + 1}_penalty", w, split, PENALTY[0] + (PENALTY[1] - PENALTY[0]) * w
+                ),
             )
             for i, mean in enumerate(means)
             for v, w in [(u[3 * i + 1], u[3 * i + 2])]
@@ -337,7 +341,7 @@ class Inventory(Task[Params, State]):
         return Params(shops, jnp.asarray(holding, self.dtype), start)
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Draw shelves and warehouse, with a usual shipment on the way for every period."""
+        """Sample shelves and warehouse, with a usual shipment on the way for every period."""
         u = self.uniform(key, len(params.shops) + 1)
 
         def stocked_site(unit: Scalar, max_stock: Scalar, usual: Scalar, lead: int) -> Site:
@@ -582,7 +586,7 @@ def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
 
 
 def poisson(unit: Scalar, mean: Scalar, largest: int = MAX_SAMPLED_DEMAND) -> Scalar:
-    """Draw a Poisson number by inverse transform.
+    """Sample a Poisson number by inverse transform.
 
     It counts the values of the distribution that are below a uniform number.
     """

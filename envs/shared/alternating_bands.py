@@ -1,6 +1,6 @@
 """Train and test contexts that interleave and never overlap.
 
-Draws from them differ between the splits.
+Their random numbers differ between the splits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def split_bits(bits: jax.Array, split: jax.Array) -> jax.Array:
     Those of the train split are the given ones.
 
     Equal seeds give equal bits on both splits. A task whose splits divide only something that is
-    rarely seen draws from these, so that equal seeds show different episodes. They are as uniform
+    rarely seen samples from these, so that equal seeds show different episodes. They are as uniform
     as the given ones.
     """
     return bits ^ jnp.asarray(split, jnp.uint32) * np.uint32(0x9E3779B9)

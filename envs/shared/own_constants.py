@@ -1,4 +1,4 @@
-"""Constants of a task, shipped or of a context of one's own, and draws from their ranges."""
+"""Constants of a task, shipped or of a context of one's own, and samples from their ranges."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class OwnConstants:
             return alternating_bands(unit, split, low, high, self._bands[name] or BANDS)
         return low + (high - low) * unit
 
-    def draw(
+    def sample_or_shipped(
         self, name: str, unit: jax.Array, split: jax.Array, shipped: Any, scale: float = 1.0
     ) -> Any:
         """Return ``shipped`` while a constant has its shipped range, else sample it.

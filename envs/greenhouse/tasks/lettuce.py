@@ -395,7 +395,7 @@ class Lettuce(Task[Params, State]):
             return level * interpolate(1 - PRICE_SPREAD, 1 + PRICE_SPREAD, unit)
 
         def sample(name: str, i: int, shipped: Scalar, scale: float = 1.0) -> Scalar:
-            return self.own_constants.draw(name, u[i], split, shipped, scale)
+            return self.own_constants.sample_or_shipped(name, u[i], split, shipped, scale)
 
         site = Site(
             latitude=sample(

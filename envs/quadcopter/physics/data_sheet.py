@@ -3,7 +3,7 @@
 It has the constants that a context may set and what follows from them, and refuses what cannot fly.
 
 A vehicle is an X of four equal rotors under a rigid body. Each constant has a middle and a relative
-spread, within which an episode draws its value; geometry, full rotor speed and air are fixed.
+spread, within which an episode samples its value; geometry, full rotor speed and air are fixed.
 Bounds of observations, the command that hovers, and the gains of reference players follow. Lengths
 of the tasks (arenas, gates, waypoints) stay as they are, except that the arena of the hover grows
 by the height that a vehicle falls while it turns upright.
@@ -41,7 +41,7 @@ class DataSheet(NamedTuple):
     """Constants of a vehicle as plain numbers."""
 
     nominal: Airframe
-    """Middles of the drawn constants"""
+    """Middles of the ranges of constants"""
     spread: Airframe
     """Relative deviations from the middles, either way"""
     arm: float

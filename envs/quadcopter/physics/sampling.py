@@ -14,7 +14,7 @@ from .rigid_body import Inertia, RigidBody, Scalar
 
 
 def sample_airframe(units: jax.Array, split: jax.Array, sheet: DataSheet = SHIPPED) -> Airframe:
-    """Return a vehicle of a data sheet, drawn by five numbers in [0, 1).
+    """Return a vehicle of a data sheet, sampled by five numbers in [0, 1).
 
     Constants are uniform in their ranges, the mass in the split's bands.
 
@@ -51,7 +51,7 @@ def sample_airframe(units: jax.Array, split: jax.Array, sheet: DataSheet = SHIPP
 
 
 def random_attitude(units: jax.Array, max_angle: float) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Return a unit quaternion drawn by three numbers in [0, 1).
+    """Return a unit quaternion sampled by three numbers in [0, 1).
 
     It turns about any axis, by up to ``max_angle`` (rad).
     """
@@ -67,8 +67,9 @@ def random_attitude(units: jax.Array, max_angle: float) -> tuple[Scalar, Scalar,
 
 
 def body_near_rest(units: jax.Array, spread: float) -> RigidBody:
-    """Return a body near the origin drawn by twelve numbers in [0, 1), tilted by up to 10 degrees.
+    """Return a body near the origin, sampled by twelve numbers in [0, 1).
 
+    It is tilted by up to 10 degrees.
     Place (m), velocity (m/s) and angular velocity (rad/s) are uniform within ``spread`` along and
     about each axis.
     """

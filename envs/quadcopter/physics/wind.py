@@ -77,7 +77,7 @@ class Gusts(NamedTuple):
 
 
 def stationary_gusts(wind: Wind, normals: jax.Array) -> Gusts:
-    """Draw turbulence of a wind that has blown for long, from five normal numbers ``(5,)``.
+    """Sample turbulence of a wind that has blown for long, from five normal numbers ``(5,)``.
 
     The numbers are independent.
     """

@@ -144,7 +144,7 @@ class QuadcopterGates(Flight[Track, State]):
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Track:
-        """Draw a vehicle and a ring of gates."""
+        """Sample a vehicle and a ring of gates."""
         u = self.uniform(key, 6 + 3 * COUNT)
         out, up, aside = 2 * u[6:].reshape(3, COUNT) - 1
         around = 2 * math.pi * (u[5] + np.arange(COUNT, dtype=self.dtype) / COUNT)

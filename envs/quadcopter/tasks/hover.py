@@ -88,11 +88,14 @@ class QuadcopterHover(FreeFlight[Airframe, Quadcopter]):
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Airframe:
-        """Draw a vehicle: every constant uniform in its range, the mass from the split's bands."""
+        """Sample a vehicle.
+
+        Every constant is uniform in its range; the mass is in the split's bands.
+        """
         return sample_airframe(self.uniform(key, 5), split, self.sheet)
 
     def initial(self, key: jax.Array, params: Airframe) -> Quadcopter:
-        """Draw a start from the ranges of the table."""
+        """Sample a start from the ranges of the table."""
         u = self.uniform(key, 12)
         x, y, z = (0.2 * (2 * unit - 1) for unit in u[0:3])
         vx, vy, vz, wx, wy, wz = (2 * unit - 1 for unit in u[3:9])

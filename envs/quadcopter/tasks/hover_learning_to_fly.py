@@ -160,7 +160,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
         )
 
     def initial(self, key: jax.Array, params: Wrench) -> State:
-        """Draw a start from the ranges of the table."""
+        """Sample a start from the ranges of the table."""
         u = self.uniform(key, 13)
         guided = u[12] < GUIDANCE
         x, y, z = (jnp.where(guided, 0, 0.2 * (2 * unit - 1)) for unit in u[0:3])
@@ -277,7 +277,7 @@ class HoverLearningToFly(Flight[Wrench, State]):
 def haar_angle(unit: Scalar, max_angle: float) -> Scalar:
     """Return the angle (rad) of a rotation that turns by at most ``max_angle``.
 
-    The rotation is drawn uniformly from those of SO(3).
+    The rotation is sampled uniformly from those of SO(3).
 
     The angle's distribution is (a - sin a) / (m - sin m), with m for ``max_angle``. That is
     Kepler's equation of eccentricity one; Newton's method solves it, starting from the root of its

@@ -272,12 +272,12 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         """
         numbers = np.array(jax.tree.leaves((vehicle, next_vehicle, airframe)), self.dtype)
         with precision(self.pure):
-            answer = np.asarray(self._judged(numbers, action))
+            answer = np.asarray(self._judge_program(numbers, action))
         results = dict(zip(self._result_names, answer.tolist(), strict=False))
         return answer[len(self._result_names) :], results["reward"], bool(results["over"]), results
 
     @cached_property
-    def _judged(self) -> Callable[[np.ndarray, np.ndarray], jax.Array]:
+    def _judge_program(self) -> Callable[[np.ndarray, np.ndarray], jax.Array]:
         """Compute the results of :meth:`judge` from one packed vector into another.
 
         A value that crosses alone costs more than the arithmetic.
@@ -286,7 +286,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
         template = Quadcopter(RigidBody(*[0.0] * 13), Rotors(*[0.0] * 4))
         tree = jax.tree.structure((template, template, dynamics.NOMINAL))
 
-        def judged(numbers: jax.Array, action: jax.Array) -> jax.Array:
+        def judge_step(numbers: jax.Array, action: jax.Array) -> jax.Array:
             vehicle, next_vehicle, airframe = jax.tree.unflatten(tree, list(numbers))
             key: Any = None  # nothing here is random
             results = pure.info(next_vehicle, airframe)
@@ -297,7 +297,7 @@ class QuadcopterHoverPyBullet(Pictured, HostTask[Quadcopter]):
                 [pure.stack(*(results[name] for name in self._result_names)), observation]
             )
 
-        return jax.jit(judged, out_shardings=SingleDeviceSharding(calling_thread_device()))
+        return jax.jit(judge_step, out_shardings=SingleDeviceSharding(calling_thread_device()))
 
     def info(self, simulator: Any, results: dict[str, Any]) -> dict[str, Any]:
         """Return ``success`` and the measures."""

@@ -134,7 +134,7 @@ class QuadcopterLand(Flight[Params, Quadcopter]):
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a vehicle, and how strongly it feels the ground."""
+        """Sample a vehicle, and how strongly it feels the ground."""
         u = self.uniform(key, 6)
         return Params(
             sample_airframe(u[:5], split, self.sheet), self.sheet.air.ground * (0.5 + u[5])

@@ -99,7 +99,7 @@ class QuadcopterRecover(Flight[Airframe, Quadcopter]):
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Airframe:
-        """Draw a vehicle."""
+        """Sample a vehicle."""
         return sample_airframe(self.uniform(key, 5), split, self.sheet)
 
     def initial(self, key: jax.Array, params: Airframe) -> Quadcopter:

@@ -156,7 +156,7 @@ class QuadcopterRotorFailure(Flight[Params, State]):
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a vehicle, and which rotor fails when."""
+        """Sample a vehicle, and which rotor fails when."""
         u = self.uniform(key, 8)
         return Params(
             sample_airframe(u[:5], split, self.sheet),

@@ -206,7 +206,7 @@ class TemporalLogicQuadcopter(SpecifiedTask[Params, State], ByRates[Params, Stat
         self.reward_space = self.box(-3, 3)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a vehicle, a specification, and cells for start, regions and hazards."""
+        """Sample a vehicle, a specification, and cells for start, regions and hazards."""
         num_cells = 1 + REGIONS + HAZARDS
         u = self.uniform(key, 16 + 3 * num_cells + HAZARDS + 6)
         columns, rows = sample_cells(u[:16], split)

@@ -150,7 +150,7 @@ class QuadcopterTrajectory(FreeFlight[Params, State]):
         self.reward_space = self.box(0, 1)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a vehicle and a path."""
+        """Sample a vehicle and a path."""
         u = self.uniform(key, 15)
         shape = u[5]
         fx = jnp.floor(1 + 2 * u[6])

@@ -160,7 +160,7 @@ class QuadcopterVision(Pictured, Task[Params, State]):
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a vehicle, balls and pillars."""
+        """Sample a vehicle, balls and pillars."""
         u = self.uniform(key, 6 + 3 * COUNT)
         out, up, between = u[6:].reshape(3, COUNT)
         around = 2 * math.pi * (u[5] + np.arange(COUNT, dtype=self.dtype) / COUNT)

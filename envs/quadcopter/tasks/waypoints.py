@@ -130,7 +130,7 @@ class QuadcopterWaypoints(FreeFlight[Tour, State]):
         )
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Tour:
-        """Draw a vehicle and its waypoints."""
+        """Sample a vehicle and its waypoints."""
         u = self.uniform(key, 5 + 3 * COUNT)
         x, y, z = 2 * u[5:].reshape(3, COUNT) - 1
         return Tour(sample_airframe(u[:5], split, self.sheet), BOX[0] * x, BOX[1] * y, BOX[2] * z)

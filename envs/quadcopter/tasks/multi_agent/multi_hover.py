@@ -81,7 +81,7 @@ class QuadcopterMultiHover(Fleet):
         self.set_spaces(highest + MAX_GOAL_OFFSET + corner + beyond, ARENA + beyond, speed)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a vehicle and a column."""
+        """Sample a vehicle and a column."""
         n = self.card.agents
         u = self.uniform(key, 6 + 2 * n)
         x, y = MAX_GOAL_OFFSET * (2 * u[6:].reshape(2, n) - 1)

@@ -78,7 +78,7 @@ class QuadcopterSwarm(Fleet):
         self.set_spaces(reach, reach + self.radius, speed)
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw a vehicle and the sphere's rotation."""
+        """Sample a vehicle and the sphere's rotation."""
         u = self.uniform(key, 8)
         # A uniform rotation: Shoemake 1992, doi:10.1016/B978-0-08-050755-2.50036-1.
         length1 = jnp.sqrt(1 - u[5])
