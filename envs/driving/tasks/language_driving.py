@@ -319,11 +319,10 @@ class LanguageDriving(Task[Fleet, State]):
 class ObedientDriver(NamedTuple):
     """Player of ``LanguageDriving``, which keeps the wanted speed.
 
-    It takes the next gap on the way to the wanted lane.
-
-    It takes a gap that lasts. Where there is none beside it, it falls behind the vehicle ahead in
-    that lane, or passes it, whichever is nearer. If a speed alone is wanted, it takes a lane in
-    which that can be driven. Numbers were found by random search, and by trials.
+    On the way to the wanted lane it takes the next gap that lasts. Where there is none beside it,
+    it falls behind the vehicle ahead in that lane, or passes it, whichever is nearer. If a speed
+    alone is wanted, it takes a lane in which that can be driven. Numbers were found by random
+    search, and by trials.
     """
 
     manner: Manner = Manner()

@@ -59,7 +59,7 @@ def test_emissions_of_idling_and_cruising_are_those_published() -> None:
 
 
 def test_a_change_of_speed_emits_the_same_at_any_acceleration() -> None:
-    """Charge a car that leaves too slowly for the rest, which this makes possible."""
+    """Compare integrals, so that a car that leaves too slowly can be charged for the rest."""
     for a in (0.3, 1.0, 2.0):
         emission, _ = quad(lambda t, a=a: float(emissions.co2(5 + a * t, a)), 0, 10 / a)
         cruise, _ = quad(lambda t, a=a: float(emissions.co2(5 + a * t, 0.0)), 0, 10 / a)
