@@ -72,7 +72,7 @@ class Standing:
     """Title of the newest version of the same entry."""
     name_of: str | None = None
     """Title of an earlier entry of the same name, of which this is no confirmed version."""
-    count_shared_episodes: Mapping[str, int] = field(default_factory=dict)
+    shared_episodes: Mapping[str, int] = field(default_factory=dict)
     """Number of episodes with the same actions as another entry, by the entry's title.
 
     It holds only entries that share a tenth or more.
@@ -192,7 +192,7 @@ class Standing:
         if self.copy_of:
             return (
                 f"takes the same actions as {self.copy_of}, which arrived earlier, at every step "
-                f"of {self.shared[self.copy_of]:,} of {episodes(self.verdict.actions_played):,} "
+                f"of {self.shared_episodes[self.copy_of]:,} of {episodes(self.verdict.actions_played):,} "
                 "episodes"
             )
         if self.seeds < MIN_RANKED_SEEDS:
@@ -331,7 +331,7 @@ def standings(
                 copy_of=max(copies, key=lambda title: equal_episodes[title], default=None),
                 name_of=next((title for title in namesakes if title not in by_owners), None),
                 copied=copied,
-                shared={
+                shared_episodes={
                     title: count
                     for title, count in equal_episodes.items()
                     if 10 * count >= episodes(actions)

@@ -282,7 +282,7 @@ def _entry_remarks(entry: Standing) -> Iterable[str]:
             f"It plays the episodes of {title}, which arrived first, on {name} ({equal_count:,} "
             "are equal)."
         )
-    for title, equal_count in entry.shared.items():
+    for title, equal_count in entry.shared_episodes.items():
         if title != entry.copy_of:
             yield (
                 f"{equal_count:,} of its episodes take the same actions at every step as those of "

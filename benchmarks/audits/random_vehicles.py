@@ -126,7 +126,7 @@ def fly(count: int, seed: int = 0) -> Flights:
 def main(count: int) -> None:
     """Print how many vehicles are stable, and what the others are like."""
     flights = fly(count)
-    stable = flights.succeeded >= 0.95
+    stable = flights.success_rate >= 0.95
     print(
         f"{count} vehicles: {len(flights.refused)} refused, {len(stable)} flown, {stable.sum()} "
         "stable"
@@ -135,7 +135,7 @@ def main(count: int) -> None:
         " ".join(reason.split()[:3]) for reason in flights.refused
     ).most_common():
         print(f"  refused {number}: {reason}")
-    for sheet, share in zip(flights.sheets, flights.succeeded, strict=True):
+    for sheet, share in zip(flights.sheets, flights.success_rate, strict=True):
         if share < 0.95:
             print(
                 f"  {share:.2f} of the episodes: mass {sheet.nominal.inertia.mass:.3g} kg, thrust "

@@ -122,8 +122,8 @@ def test_a_file_too_large_for_an_archive_is_not_opened(
 
 
 def test_file_names_are_told_apart_when_escaped():
-    assert folders.escaped("a\n") != folders.escaped("a\\n")
-    assert folders.escaped("Ä\u202e") == "Ä\\u202e"
+    assert folders.escape_name("a\n") != folders.escape_name("a\\n")
+    assert folders.escape_name("Ä\u202e") == "Ä\\u202e"
 
 
 def test_a_name_squatted_without_submit_stays_its_owners(

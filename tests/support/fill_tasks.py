@@ -65,7 +65,7 @@ def accept_grids(
     task: FillTask, instances: Sequence[Any], grids: Sequence[np.ndarray]
 ) -> list[bool]:
     """Return whether the compiled task takes full grids for solved."""
-    return jax.jit(jax.vmap(task.solved))(np.stack(grids), stack_instances(instances)).tolist()
+    return jax.jit(jax.vmap(task.is_solved))(np.stack(grids), stack_instances(instances)).tolist()
 
 
 def masks_by_task(

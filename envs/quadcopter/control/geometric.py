@@ -107,7 +107,7 @@ class GeometricControl(eqx.Module):
     @classmethod
     def for_task(cls, task: Any) -> Any:
         """Make the player of the task's vehicle."""
-        return make_pilot(task, cls.of)
+        return make_pilot(task, cls.for_vehicle)
 
     @classmethod
     def for_vehicle(cls, task: Any, **gains: Any) -> Self:

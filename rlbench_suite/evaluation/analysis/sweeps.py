@@ -140,7 +140,7 @@ class Sweep:
             agent_costs = costs.setdefault(row["agent"], {value: [] for value in self.values})
             agent_costs[row["value"]].append(row["mean_cost"])
         return {
-            agent: [self.card.violates(np.mean(agent_costs[value])) for value in self.values]
+            agent: [self.card.violates(float(np.mean(agent_costs[value]))) for value in self.values]
             for agent, agent_costs in costs.items()
         }
 

@@ -17,7 +17,7 @@ class FileAgent:
         why_untrained: sentence that says how to play a file, for those who try to train one.
     """
 
-    name: ClassVar[str]
+    name: str
     why_untrained: ClassVar[str]
     learns = False
 

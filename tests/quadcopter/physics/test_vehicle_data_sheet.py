@@ -192,5 +192,5 @@ def test_flights_take_a_data_sheet_or_say_that_they_do_not() -> None:
 
 def test_random_plausible_vehicles_are_stable_or_refused() -> None:
     flights = runpy.run_path(str(BENCHMARK))["fly"](40, seed=1)
-    assert len(flights.succeeded) >= 20
-    assert (flights.succeeded >= 0.95).mean() >= 0.95
+    assert len(flights.success_rate) >= 20
+    assert (flights.success_rate >= 0.95).mean() >= 0.95
