@@ -200,7 +200,8 @@ class Road(Task[Fleet, State]):
         self.first_speed = self.slowest + self.level_step * self.first_level
         self.period = self.substeps * SUBSTEP
         self.road_width = LANE_WIDTH * self.lanes
-        low = lower_bounds(self.observation_components(), NONNEGATIVE | seen_neighbours.THERE_NAMES)
+        nonnegative = NONNEGATIVE | seen_neighbours.THERE_NAMES
+        low = lower_bounds(self.observation_components(), nonnegative)  # type: ignore[arg-type]
         self.observation_space = self.box(low, np.ones(len(low)))
         self.max_crash_loss = self.sheet.weight("crash") / self.period
         speed = self.sheet.weight("speed")
