@@ -356,6 +356,34 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "cells/ppo/Made0-v0/0/result.json", "report.html", "episodes.parquet"]
+)
+@pytest.mark.parametrize("folder", ["run", "read", "link"])
+@pytest.mark.parametrize(
+    "command",
+    [("compare", "--json"), ("power", "--json"), ("export", "--format", "csv", "--out")],
+)
+def test_no_output_replaces_a_file_of_a_run(
+    call: Callable[..., tuple], tmp_path: Path, name: str, folder: str, command: tuple[str, ...]
+):
+    """A verdict in the place of a manifest destroys the run that it judges, or another one."""
+    scores = {agent: sample_scores(seed, 1, 3) for seed, agent in enumerate(("ppo", "sac"))}
+    make_run(tmp_path / "run", scores)
+    read = make_run(tmp_path / "read", scores)
+    (tmp_path / "link").symlink_to(read)
+    target = tmp_path / folder / name
+    before = target.read_bytes() if target.exists() else None
+    code, out, err = call(command[0], str(read), *command[1:], str(target))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {target} is a file of the run in {tmp_path}")
+    assert len(err.strip().splitlines()) == 1
+    assert before == (target.read_bytes() if target.exists() else None)
+    beside = tmp_path / folder / "verdicts.json"  # a run's folder may hold other files, too
+    code, _, _ = call(command[0], str(read), *command[1:], str(beside))
+    assert (code, beside.exists()) == (0, True)
+
+
 def test_an_exported_policy_is_named_with_its_seed(
     call: Callable[..., tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

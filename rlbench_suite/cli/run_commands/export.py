@@ -11,6 +11,7 @@ import typer
 from rlbench_suite.cli import options, prepare_jax
 from rlbench_suite.contexts.atomic_files import check_file, replacing, writing
 from rlbench_suite.contexts.unknown_names import unknown
+from rlbench_suite.evaluation.runs.own_files import check_output
 
 POLICY_FORMATS = ("onnx", "c", "c-int8")
 
@@ -32,6 +33,7 @@ def export(
     **Example**: `rlsuite-eval export runs/mine --format latex --out scores.tex`
     """
     check_file(out)
+    check_output(out)
     from rlbench_suite.cli.run_commands.finished import read_finished_runs
     from rlbench_suite.evaluation.report.export_formats import FORMATS
 
@@ -90,6 +92,7 @@ def deploy(
     **Example**: `rlsuite-eval deploy runs/mine ppo/PMSMSpeed-v0/0 --format c --out my_motor.h`
     """
     check_file(out)
+    check_output(out)
     if file_format not in POLICY_FORMATS:
         raise ValueError(unknown("format", file_format, POLICY_FORMATS))
     if "://" in run:

@@ -13,6 +13,7 @@ import typer
 from rlbench_suite.cli import HELP, check_at_least
 from rlbench_suite.core import registry
 from rlbench_suite.core.task_card import SPLITS, TaskCard, load
+from rlbench_suite.evaluation.runs.own_files import check_output
 
 app = typer.Typer(
     help="Show, export and verify puzzles as questions with one answer.",
@@ -117,6 +118,7 @@ def export(
     """
     check_at_least("--n", n, 1)
     check_at_least("--seed", seed, 0)
+    check_output(out)
     from rich.console import Console
     from rich.progress import track
 
