@@ -51,6 +51,28 @@ def test_every_command_explains_itself_by_h(program: str) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
+def test_every_command_refuses_empty_values(program: str) -> None:
+    """``--task ""``, as scripts with an unset variable call it, once trained on a whole suite."""
+    for words, command in commands(program).items():
+        for parameter in command.params:
+            takes_text = not getattr(parameter, "is_flag", False)
+            if hasattr(command, "commands") or not takes_text or parameter.default == "":
+                continue
+            for empty in ("", " "):
+                values = [empty] * max(parameter.nargs, 1)
+                is_option = parameter.param_type_name == "option"
+                arguments = [parameter.opts[0], *values] if is_option else values
+                result = CliRunner().invoke(PROGRAMS[program], [*words, *arguments])
+                assert isinstance(result.exception, ValueError), (words, arguments)
+                assert re.fullmatch(
+                    r"[\w -]+ is empty; (give it a|leave it out or give a) value\.",
+                    str(result.exception),
+                )
+                if is_option:
+                    assert parameter.opts[0] in str(result.exception)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_no_command_shows_more_than_fifteen_options(program: str) -> None:
     """An act that needs more is two acts. ``--help`` does not count."""
     for words, command in commands(program).items():

@@ -310,7 +310,9 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
         (("power", "{run}", "--task", "SAT-v0"), "Unknown task or suite of the runs 'SAT-v0'"),
         (("power", "{run}", "--suite", "Mad0-v0"), "Did you mean 'Made0-v0'?"),
         (("compare", "{run}", "--agent", " ,"), "No agent is named in ' ,'. The runs have ppo."),
-        (("power", "{run}", "--task", ""), "No task is named in ''. The runs have Made0-v0."),
+        (("power", "{run}", "--task", ","), "No task is named in ','. The runs have Made0-v0."),
+        (("power", "{run}", "--task", ""), "--suite or --task is empty; leave it out or give a"),
+        (("compare", ""), "RUN is empty; give it a value."),
         (("export", "{run}", "--format", "latx"), "Unknown format 'latx'. Did you mean 'latex'?"),
         (
             ("deploy", "{run}", "ppo/Made0-v0/0", "--format", "csv", "--out", "x"),
