@@ -136,6 +136,38 @@ def test_play_refuses_what_it_cannot_play() -> None:
         rlbench_suite.play(gymnasium.make("CartPole-v1"))
 
 
+@pytest.mark.parametrize("number", [1.5, np.float64(1), "1", None, True])
+def test_counts_and_seeds_are_integers(number: Any) -> None:
+    """Seed 1.5 once played seed 1 and was reported as 1.5."""
+    env = rlbench_suite.make("SAT-v0", max_episode_steps=2)
+    with pytest.raises(ValueError, match=r"A seed is an integer in \[0, 2\*\*64\), got"):
+        rlbench_suite.play(env, "noop", seed=number)
+    with pytest.raises(ValueError, match="number of episodes is an integer of at least 1, got"):
+        rlbench_suite.play(env, "noop", episodes=number)
+    with pytest.raises(ValueError, match="seed must be an integer of at least 0; given"):
+        stats.interval([0.1, 0.5], seed=number)
+    with pytest.raises(ValueError, match="seed must be an integer of at least 0; given"):
+        stats.compare({"ppo": [0.1, 0.5]}, seed=number)
+    with pytest.raises(ValueError, match="num_envs is an integer of at least 1, got"):
+        rlbench_suite.make_vec("SAT-v0", number)
+    if number is not None:
+        with pytest.raises(ValueError, match="max_episode_steps is an integer of at least 1, got"):
+            rlbench_suite.make_vec("SAT-v0", 2, max_episode_steps=number)
+        if number != "1":  # a list of seeds
+            with pytest.raises(ValueError, match="A seed is an integer in"):
+                rlbench_suite.make_vec("SAT-v0", 2).reset(seed=number)
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    env = rlbench_suite.make("SAT-v0", max_episode_steps=2)
+    results = rlbench_suite.play(env, "noop", seed=np.uint32(7), episodes=np.int8(2))  # type: ignore[arg-type]
+    assert results.seeds.tolist() == [7, 8]
+    scores = [0.1, 0.5]
+    assert stats.interval(scores, seed=np.int64(1)) == stats.interval(scores, seed=1)  # type: ignore[arg-type]
+    envs, same = (rlbench_suite.make_vec("SAT-v0", 2) for _ in range(2))
+    np.testing.assert_equal(envs.reset(seed=np.int64(3)), same.reset(seed=3))
+
+
 # -- statistics ------------------------------------------------------------------------------------
 
 SCORES = np.random.default_rng(0).normal(0.6, 0.3, (8, 3))

@@ -233,6 +233,22 @@ class HostVectorEnv(SyncVectorEnv):
             copy=True,
         )
 
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin every episode.
+
+        Raises:
+            ValueError: a seed is no integer, or out of range.
+        """
+        if seed is not None and not hasattr(seed, "__len__"):
+            seed_key(seed)  # refuses what is no seed
+            seed = int(seed)
+        return super().reset(seed=seed, options=options)
+
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Step every episode.
 

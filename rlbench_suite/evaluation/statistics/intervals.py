@@ -22,7 +22,6 @@ If no task has two seeds, there is nothing to resample, and both ends are NaN.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -178,12 +177,14 @@ def bootstrap(
     Raises:
         ValueError: a setting out of range.
     """
-    if operator.index(replicates) < 1:
-        raise ValueError(f"The number of replicates must be at least 1; given {replicates}.")
+    if not _is_integer(replicates) or replicates < 1:
+        raise ValueError(
+            f"The number of replicates must be an integer of at least 1; given {replicates!r}."
+        )
     if not 0 < confidence < 1:
         raise ValueError(f"The confidence must lie in (0, 1); given {confidence}.")
-    if operator.index(seed) < 0:
-        raise ValueError(f"The seed must be at least 0; given {seed}.")
+    if not _is_integer(seed) or seed < 0:
+        raise ValueError(f"The seed must be an integer of at least 0; given {seed!r}.")
     if method not in METHODS:
         raise ValueError(
             f"The method of intervals must be one of {', '.join(METHODS)}; given {method}."
@@ -205,6 +206,10 @@ def bootstrap(
                 for root in its_roots:
                     root.add(subject, counts)
     return [[root.interval(confidence) for root in its_roots] for its_roots in roots]
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
