@@ -2,6 +2,7 @@
 ``play``, ``rlbench_suite.stats`` and its functional form.
 """
 
+import re
 import subprocess
 import sys
 from typing import Any
@@ -221,8 +222,42 @@ def test_statistics_name_what_is_wrong() -> None:
         stats.iqm([[0.5, np.nan]])
     with pytest.raises(ValueError, match="Unknown statistic 'iqmean'"):
         stats.interval(SCORES, "iqmean")  # type: ignore[arg-type]
+    for bounds in ((1, 0), (0.5, 0.5), (np.nan, 1), (0, np.nan), (0, 1, 2)):
+        with pytest.raises(ValueError, match="Bounds are two numbers, the lower one first; given"):
+            stats.interval(SCORES, bounds=bounds)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"compare takes a mapping .* given \[\[1\.0, 2\]\]"):
+        stats.compare([[1.0, 2]])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"the numbers of columns are \{'x': 3, 'y': 1\}"):
         stats.probability_of_improvement(SCORES, SCORES[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        (np.ma.array([0.1, 9.0], mask=[False, True]), "are a masked array"),
+        ([np.ma.array([0.1, 9.0], mask=[False, True])] * 2, "are a masked array"),
+        (["0.5", "0.6"], "must be real numbers; given ['0.5', '0.6']"),
+        (np.array(["0.5"], object), "must be real numbers"),
+        ([0.5, 0.6j], "must be real numbers"),
+        ([[0.5], [0.5, 0.6]], "are lists of different lengths"),
+        ([0.5, None, "x"], "must be real numbers"),
+        ({1.0, 2.0}, "must be real numbers"),
+    ],
+)
+def test_scores_are_plain_real_numbers(scores: Any, words: str) -> None:
+    """NumPy would count a masked score, read a text and drop an imaginary part."""
+    for statistic in (
+        lambda: stats.iqm(scores),
+        lambda: stats.iqm({"a": scores}),
+        lambda: stats.compare({"ppo": scores}),
+        lambda: stats.profile(scores),
+        lambda: stats.profile([0.5, 0.6], scores),
+        lambda: stats.probability_of_improvement([0.5], scores),
+    ):
+        with pytest.raises(ValueError, match=re.escape(words)) as refusal:
+            statistic()
+        assert len(str(refusal.value).splitlines()) == 1
+        assert str(refusal.value).endswith(".")
 
 
 # -- functional form -------------------------------------------------------------------------------

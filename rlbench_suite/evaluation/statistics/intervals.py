@@ -22,10 +22,11 @@ If no task has two seeds, there is nothing to resample, and both ends are NaN.
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,6 +58,35 @@ class Estimate:
     high: float
 
 
+def as_floats(numbers: Any, what: str) -> Floats:
+    """Return numbers as an array of float64.
+
+    Args:
+        numbers: a number, or lists or arrays of numbers.
+        what: plural name of the numbers for errors.
+
+    Raises:
+        ValueError: they are masked, not real numbers, or lists of different lengths.
+    """
+    parts = numbers if isinstance(numbers, list | tuple) else [numbers]
+    if any(isinstance(part, np.ma.MaskedArray) for part in parts):
+        raise ValueError(
+            f"{what} are a masked array, whose masked numbers would count; give an array of those "
+            "that count."
+        )
+    try:
+        array = np.asarray(numbers)
+    except ValueError:  # NumPy makes no table of them
+        raise ValueError(f"{what} are lists of different lengths; give a list of each.") from None
+    try:
+        texts = array.dtype == object and any(isinstance(entry, str) for entry in array.flat)
+        if texts or array.dtype.kind in "SUcmM":  # which NumPy would convert
+            raise TypeError
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be real numbers; given {reprlib.repr(numbers)}.") from None
+
+
 @dataclass(frozen=True)
 class Sample:
     """Checked scores of one agent: tasks sorted by name,
@@ -73,7 +103,9 @@ class Sample:
         if not scores:
             raise ValueError(f"{prefix}there are no scores; at least one task is needed.")
         tasks = tuple(sorted(scores))
-        strata = tuple(np.asarray(scores[task], dtype=np.float64) for task in tasks)
+        strata = tuple(
+            as_floats(scores[task], f"{prefix}scores of task {task!r}") for task in tasks
+        )
         for task, values in zip(tasks, strata, strict=True):
             if values.ndim != 1 or not len(values):
                 raise ValueError(
