@@ -333,6 +333,50 @@ def test_actions_outside_of_a_box_are_clipped() -> None:
     np.testing.assert_array_equal(beyond, bound)
 
 
+@pytest.mark.parametrize(
+    ("name", "invalid"),
+    [
+        ("SAT-v0", [999, -1, 2**31 - 1]),
+        ("DeepSeaTreasure-v0", [4, -1]),
+        ("PMSMCurrent-v0", [np.array([np.nan, 0.5], np.float32), np.full(2, np.nan)]),
+    ],
+)
+def test_an_invalid_action_changes_nothing_but_the_time(name: str, invalid: list[Any]) -> None:
+    env, params = functional.make(name)
+    _, state = env.reset(jax.random.key(0), params)
+    step = jax.jit(env.step_env)
+    mask = env.action_mask(state)
+    valid = env.action_space().sample(None if mask is None else np.asarray(mask, np.int8))
+    assert not step(jax.random.key(0), state, valid, params)[4]["invalid_action"]
+    for action in invalid:
+        observation, after, reward, _, info = step(jax.random.key(0), state, action, params)
+        assert bool(info["invalid_action"])
+        assert int(after.t) == int(state.t) + 1
+        jax.tree.map(np.testing.assert_array_equal, after.state, state.state)
+        assert np.isfinite(observation).all()
+        assert np.isfinite(reward)
+    infinite = np.full(env.action_space().shape or (), np.inf)
+    if name == "PMSMCurrent-v0":  # clipped
+        assert not step(jax.random.key(0), state, infinite, params)[4]["invalid_action"]
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [("PMSMCurrent-v0", 0.5), ("PMSMCurrent-v0", np.zeros(3)), ("SAT-v0", np.zeros(1, int))],
+)
+def test_an_action_of_another_shape_is_refused(name: str, action: Any) -> None:
+    """A number once counted for both voltages of a drive."""
+    env, params = functional.make(name)
+    _, state = env.reset(jax.random.key(0), params)
+    shape = re.escape(str(env.action_space().shape))
+    for step in (env.step, jax.jit(env.step_env)):
+        with pytest.raises(
+            ValueError, match=rf"An action has shape {shape} for .*, got \("
+        ) as text:
+            step(jax.random.key(0), state, action, params)
+        assert len(str(text.value).splitlines()) == 1
+
+
 def test_functional_make_names_what_is_wrong() -> None:
     with pytest.raises(ValueError, match="simulator of the host"):
         functional.make("QuadcopterHoverPyBullet-v0")

@@ -194,6 +194,7 @@ def advance(
     action: jax.Array,
     limit: Any,
     mask: jax.Array | None = None,
+    is_valid: jax.Array | None = None,
 ) -> tuple[Episode, Step]:
     """Make one step of an episode.
 
@@ -205,6 +206,9 @@ def advance(
             is over at that step, as in Gymnasium's ``TimeLimit``.
         mask: the ``action_mask`` that the last step has shown, so that it need not be computed
             again.
+        is_valid: False leaves the state as it is, as an action does that the mask forbids, bool
+            ``()``; for callers that cannot refuse an action. None means that the action is in the
+            action space.
 
     Raises:
         ContractError: a function of the task gives another shape or dtype than its first state or
@@ -215,9 +219,11 @@ def advance(
     if mask is None:
         mask = _action_mask(task, state, params)
     legal = is_legal(task, mask, action)
+    if is_valid is not None:
+        legal = legal & is_valid
     next_state = task.transition(state, action, draw_key(seed, index, t, Role.TRANSITION), params)
     keep_shapes(task, "transition", next_state, state)
-    if mask is not None:
+    if mask is not None or is_valid is not None:
         next_state = jax.tree.map(lambda new, old: jnp.where(legal, new, old), next_state, state)
     reward = task.reward(state, action, next_state, draw_key(seed, index, t, Role.REWARD), params)
     as_declared(task, "reward", reward, task.reward_space)
