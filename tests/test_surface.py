@@ -81,6 +81,22 @@ def test_make_takes_the_keywords_of_gymnasium() -> None:
         rlbench_suite.make("SATT-v0")
 
 
+@pytest.mark.parametrize("make", [rlbench_suite.make, rlbench_suite.make_vec])
+def test_make_takes_what_gymnasium_takes(make: Any) -> None:
+    spec = gymnasium.spec("rlsuite/SAT-v0")
+    for name in (spec, "rlbench_suite:rlsuite/SAT-v0", "rlbench_suite:SAT-v0"):
+        assert make(name).unwrapped.card.id == "rlsuite/SAT-v0"
+    hard = rlbench_suite.make("SAT-v0", difficulty="hard", max_episode_steps=3)
+    again = make(hard.spec)
+    assert again.unwrapped.task.difficulty == hard.unwrapped.task.difficulty  # type: ignore[attr-defined]
+    assert again.spec.max_episode_steps == 3
+    with pytest.raises(ValueError, match="CartPole-v1 is no task of the suite"):
+        make(gymnasium.spec("CartPole-v1"))
+    for wrong in (3, None, b"SAT-v0"):
+        with pytest.raises(ValueError, match=f"A task is named by its id.* got {wrong!r}"):
+            make(wrong)
+
+
 def test_make_vec_makes_the_batch_of_gymnasium() -> None:
     envs, gym_envs = (
         make("rlsuite/SAT-v0", 3, split="test")
