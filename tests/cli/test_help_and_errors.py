@@ -50,6 +50,14 @@ def test_every_command_explains_itself_by_h(program: str) -> None:
         assert "Usage" in result.output
 
 
+@pytest.mark.parametrize("command", ["judge", "llm"])
+def test_commands_that_train_nothing_speak_of_no_training(command: str) -> None:
+    result = CliRunner().invoke(evaluate.app, [command, "-h"])
+    options = result.output[result.output.index("--seeds") :]
+    assert "training" not in options.lower()
+    assert "sets of episodes" in " ".join(options.split())
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_command_refuses_empty_values(program: str) -> None:
     """``--task ""``, as scripts with an unset variable call it, once trained on a whole suite."""
