@@ -60,8 +60,8 @@ def reference_episode(card: TaskCard, steps: int) -> Played:
     last, _, info = moments[-1]
     why = task.why_over(last, params, info) if over.any() else ""
     dtype = task.action_space.dtype
-    played_actions = [np.asarray(action).astype(dtype) for _, action, _ in moments]
-    return Played(params, [first, *(state for state, *_ in moments)], played_actions, why)
+    host_actions = [np.asarray(action).astype(dtype) for _, action, _ in moments]
+    return Played(params, [first, *(state for state, *_ in moments)], host_actions, why)
 
 
 def _on_the_host(card: TaskCard, steps: int) -> Played:

@@ -190,9 +190,10 @@ class Standing:
                 "that its authors sent it"
             )
         if self.copy_of:
+            shared = self.shared_episodes[self.copy_of]
             return (
                 f"takes the same actions as {self.copy_of}, which arrived earlier, at every step "
-                f"of {self.shared_episodes[self.copy_of]:,} of {episodes(self.verdict.actions_played):,} "
+                f"of {shared:,} of {episodes(self.verdict.actions_played):,} "
                 "episodes"
             )
         if self.seeds < MIN_RANKED_SEEDS:

@@ -7,7 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,8 @@ MAX_PROBLEMS = 100
 """Largest number of faults in a verdict, so that millions of faults do not fill the disk."""
 _ALIKE = 3
 """Number of faults of one kind in one cell that are described. The others are counted."""
+_CLOCK_ERROR = timedelta(days=1)
+"""Largest lead of the clock of a machine over the judge's."""
 _ROUNDING = 1e-9
 """Relative tolerance for two means of the same numbers, which may be summed in another order."""
 
@@ -197,6 +199,8 @@ def _wrong_declarations(submission: Submission) -> Iterator[str]:
             f"The run follows evaluation protocol {submission.protocol}; results of protocol "
             f"{VERSION} compare."
         )
+    if submission.created > datetime.now(UTC) + _CLOCK_ERROR:
+        yield f"The run is claimed to have ended on {submission.day}, which lies in the future."
     if submission.budget not in EPISODES:
         yield f"The budget is {submission.budget!r}; known: {', '.join(EPISODES)}."
         return

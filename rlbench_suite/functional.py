@@ -19,8 +19,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.adapters.action_check import wrong_shape
 from rlbench_suite.core.episode import (
     VECTORS,
     ContextSource,
@@ -96,16 +98,20 @@ class FunctionalEnv:
                 episode.
             state: the running episode.
             action: an action of the action space; numbers outside the bounds of a Box are clipped
-                to them.
+                to them. An action that the mask forbids, a discrete one out of range and one with
+                NaN change nothing but the time: the state stays, and ``invalid_action`` is true.
             params: time limit and source of contexts.
 
         Returns:
             Observation and state, those of the next episode where this one has ended; then of the
             step just made: the reward ``()`` (objectives weighted as the card says, agents
-            averaged), ``done`` bool ``()``, and ``info``
-            with scalars: ``terminated``, ``truncated``, ``success``, the score so far, and the
-            measures of the task. If the task has objectives, ``vector_reward`` has the reward of
-            each, ``(n_objectives,)``.
+            averaged), ``done`` bool ``()``, and ``info`` with scalars: ``terminated``,
+            ``truncated``, ``success``, ``invalid_action``, the score so far, and the measures of
+            the task. If the task has objectives, ``vector_reward`` has the reward of each,
+            ``(n_objectives,)``.
+
+        Raises:
+            ValueError: the action has another shape than the action space.
         """
         last_observation, last_state, reward, done, info = self.step_env(key, state, action, params)
         last = last_observation, last_state
@@ -124,18 +130,39 @@ class FunctionalEnv:
         """
         del key
         limit = (params or self.default_params).max_steps_in_episode
-        episode, result = advance(self.task, state, self._as_action(action), limit)
+        action, is_valid = self._as_action(action)
+        episode, result = advance(self.task, state, action, limit, is_valid=is_valid)
         info = {name: value for name, value in result.info.items() if name not in VECTORS}
+        info.setdefault("invalid_action", ~is_valid)
         info |= {"terminated": result.terminated, "truncated": result.truncated}
         if self.task.card.objectives:
             info["vector_reward"] = result.reward
         reward = scalar_return(self.task, result.reward)
         return result.observation, episode, reward, result.terminated | result.truncated, info
 
-    def _as_action(self, action: jax.Array) -> jax.Array:
-        space = self.task.action_space
-        action = jnp.asarray(action).astype(jax.dtypes.canonicalize_dtype(space.dtype))
-        return jnp.clip(action, space.low, space.high) if isinstance(space, spaces.Box) else action
+    def _as_action(self, action: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return an action of the space, and whether it is the given one, bool ``()``.
+
+        A number beyond a bound becomes the bound, a choice out of range the first one, and NaN 0.
+        Clipped actions count as given.
+
+        Raises:
+            ValueError: the action has another shape than the space.
+        """
+        space: Any = self.task.action_space
+        action = jnp.asarray(action)
+        if action.shape != space.shape:
+            raise ValueError(f"{wrong_shape(space, space.shape, action.shape)}.")
+        dtype = jax.dtypes.canonicalize_dtype(space.dtype)
+        if isinstance(space, spaces.Box):
+            is_number = ~jnp.isnan(action)
+            number = jnp.where(is_number, action, 0).astype(dtype)
+            return jnp.clip(number, space.low, space.high), jnp.all(is_number)
+        first = np.asarray(space.start, np.int32)
+        choices = space.nvec if isinstance(space, spaces.MultiDiscrete) else space.n
+        last = np.asarray(first + choices - 1, np.int32)
+        is_choice = (first <= action) & (action <= last)  # before the cast, which wraps and rounds
+        return jnp.where(is_choice, action, first).astype(dtype), jnp.all(is_choice)
 
     def action_mask(self, state: Episode) -> jax.Array | None:
         """Return which actions are legal now, bool ``(n_actions,)``.

@@ -14,15 +14,15 @@ made. JAX is not imported.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from rlbench_suite.evaluation.statistics import aggregates, profiles
 from rlbench_suite.evaluation.statistics.aggregates import Comparison
-from rlbench_suite.evaluation.statistics.intervals import Estimate, Scores
+from rlbench_suite.evaluation.statistics.intervals import Estimate, Scores, as_floats
 from rlbench_suite.evaluation.statistics.profiles import TAUS, Profile
 from rlbench_suite.evaluation.statistics.unseen_runs import SCALE
 from rlbench_suite.foundation.unknown_names import unknown
@@ -49,7 +49,8 @@ def iqm(scores: PlainScores) -> float:
         scores: ``(n_seeds,)``, ``(n_seeds, n_tasks)``, or task to ``(n_seeds,)``.
 
     Raises:
-        ValueError: no scores, another shape, or a score that is not finite.
+        ValueError: no scores, another shape, a masked array, or a score that is no finite real
+            number.
     """
     return aggregates.iqm(_by_task(scores), replicates=1, bounds=None).point
 
@@ -84,6 +85,10 @@ def interval(
     """
     if statistic not in get_args(Statistic):
         raise ValueError(unknown("statistic", statistic, get_args(Statistic)))
+    if bounds is not None:
+        ends = as_floats(bounds, "Bounds")
+        if ends.shape != (2,) or not ends[0] < ends[1]:  # NaN, too
+            raise ValueError(f"Bounds are two numbers, the lower one first; given {bounds!r}.")
     compute = getattr(aggregates, statistic)
     estimate: Estimate = compute(_by_task(scores), confidence=confidence, seed=seed, bounds=bounds)
     return estimate
@@ -105,9 +110,14 @@ def compare(
         ordered pair the probability of improvement (``improvement["ppo", "sac"]``), and the tasks.
 
     Raises:
-        ValueError: as :func:`iqm`, no agent, no task that all have, or arrays with different
-            numbers of columns.
+        ValueError: as :func:`iqm`, no mapping, no agent, no task that all have, or arrays with
+            different numbers of columns.
     """
+    if not isinstance(agents, Mapping):
+        raise ValueError(
+            "compare takes a mapping from names of agents to their scores, such as "
+            f'{{"ppo": [0.4, 0.6]}}; given {reprlib.repr(agents)}.'
+        )
     return aggregates.compare(_tables(agents), confidence=confidence, seed=seed)
 
 
@@ -158,11 +168,11 @@ def _by_task(scores: PlainScores) -> Scores:
     Columns are named by their numbers, with zeros in front, so that sorting keeps the order.
 
     Raises:
-        ValueError: an array has neither one nor two axes.
+        ValueError: an array has neither one nor two axes, or no real numbers.
     """
     if isinstance(scores, Mapping):
         return scores
-    table = np.asarray(scores, dtype=np.float64)
+    table = as_floats(scores, "Scores")
     if table.ndim not in (1, 2):
         raise ValueError(
             f"Scores have shape {table.shape}; (n_seeds,) or (n_seeds, n_tasks) is needed."

@@ -4,6 +4,7 @@ They are those of ``rlbench_suite`` itself, ``play``, ``rlbench_suite.stats`` an
 form.
 """
 
+import re
 import subprocess
 import sys
 from typing import Any
@@ -82,6 +83,22 @@ def test_make_takes_the_keywords_of_gymnasium() -> None:
         rlbench_suite.make("SATT-v0")
 
 
+@pytest.mark.parametrize("make", [rlbench_suite.make, rlbench_suite.make_vec])
+def test_make_takes_what_gymnasium_takes(make: Any) -> None:
+    spec = gymnasium.spec("rlsuite/SAT-v0")
+    for name in (spec, "rlbench_suite:rlsuite/SAT-v0", "rlbench_suite:SAT-v0"):
+        assert make(name).unwrapped.card.id == "rlsuite/SAT-v0"
+    hard = rlbench_suite.make("SAT-v0", difficulty="hard", max_episode_steps=3)
+    again = make(hard.spec)
+    assert again.unwrapped.task.difficulty == hard.unwrapped.task.difficulty  # type: ignore[attr-defined]
+    assert again.spec.max_episode_steps == 3
+    with pytest.raises(ValueError, match="CartPole-v1 is no task of the suite"):
+        make(gymnasium.spec("CartPole-v1"))
+    for wrong in (3, None, b"SAT-v0"):
+        with pytest.raises(ValueError, match=f"A task is named by its id.* got {wrong!r}"):
+            make(wrong)
+
+
 def test_make_vec_makes_the_batch_of_gymnasium() -> None:
     envs, gym_envs = (
         make("rlsuite/SAT-v0", 3, split="test")
@@ -138,6 +155,38 @@ def test_play_refuses_what_it_cannot_play() -> None:
         rlbench_suite.play(gymnasium.make("CartPole-v1"))
 
 
+@pytest.mark.parametrize("number", [1.5, np.float64(1), "1", None, True])
+def test_counts_and_seeds_are_integers(number: Any) -> None:
+    """Seed 1.5 once played seed 1 and was reported as 1.5."""
+    env = rlbench_suite.make("SAT-v0", max_episode_steps=2)
+    with pytest.raises(ValueError, match=r"A seed is an integer in \[0, 2\*\*64\), got"):
+        rlbench_suite.play(env, "noop", seed=number)
+    with pytest.raises(ValueError, match="number of episodes is an integer of at least 1, got"):
+        rlbench_suite.play(env, "noop", episodes=number)
+    with pytest.raises(ValueError, match="seed must be an integer of at least 0; given"):
+        stats.interval([0.1, 0.5], seed=number)
+    with pytest.raises(ValueError, match="seed must be an integer of at least 0; given"):
+        stats.compare({"ppo": [0.1, 0.5]}, seed=number)
+    with pytest.raises(ValueError, match="num_envs is an integer of at least 1, got"):
+        rlbench_suite.make_vec("SAT-v0", number)
+    if number is not None:
+        with pytest.raises(ValueError, match="max_episode_steps is an integer of at least 1, got"):
+            rlbench_suite.make_vec("SAT-v0", 2, max_episode_steps=number)
+        if number != "1":  # a list of seeds
+            with pytest.raises(ValueError, match="A seed is an integer in"):
+                rlbench_suite.make_vec("SAT-v0", 2).reset(seed=number)
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    env = rlbench_suite.make("SAT-v0", max_episode_steps=2)
+    results = rlbench_suite.play(env, "noop", seed=np.uint32(7), episodes=np.int8(2))  # type: ignore[arg-type]
+    assert results.seeds.tolist() == [7, 8]
+    scores = [0.1, 0.5]
+    assert stats.interval(scores, seed=np.int64(1)) == stats.interval(scores, seed=1)  # type: ignore[arg-type]
+    envs, envs_again = (rlbench_suite.make_vec("SAT-v0", 2) for _ in range(2))
+    np.testing.assert_equal(envs.reset(seed=np.int64(3)), envs_again.reset(seed=3))
+
+
 # -- statistics ------------------------------------------------------------------------------------
 
 SCORES = np.random.default_rng(0).normal(0.6, 0.3, (8, 3))
@@ -191,8 +240,42 @@ def test_statistics_name_what_is_wrong() -> None:
         stats.iqm([[0.5, np.nan]])
     with pytest.raises(ValueError, match="Unknown statistic 'iqmean'"):
         stats.interval(SCORES, "iqmean")  # type: ignore[arg-type]
+    for bounds in ((1, 0), (0.5, 0.5), (np.nan, 1), (0, np.nan), (0, 1, 2)):
+        with pytest.raises(ValueError, match="Bounds are two numbers, the lower one first; given"):
+            stats.interval(SCORES, bounds=bounds)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"compare takes a mapping .* given \[\[1\.0, 2\]\]"):
+        stats.compare([[1.0, 2]])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"the numbers of columns are \{'x': 3, 'y': 1\}"):
         stats.probability_of_improvement(SCORES, SCORES[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        (np.ma.array([0.1, 9.0], mask=[False, True]), "are a masked array"),
+        ([np.ma.array([0.1, 9.0], mask=[False, True])] * 2, "are a masked array"),
+        (["0.5", "0.6"], "must be real numbers; given ['0.5', '0.6']"),
+        (np.array(["0.5"], object), "must be real numbers"),
+        ([0.5, 0.6j], "must be real numbers"),
+        ([[0.5], [0.5, 0.6]], "are lists of different lengths"),
+        ([0.5, None, "x"], "must be real numbers"),
+        ({1.0, 2.0}, "must be real numbers"),
+    ],
+)
+def test_scores_are_plain_real_numbers(scores: Any, words: str) -> None:
+    """NumPy would count a masked score, read a text and drop an imaginary part."""
+    for statistic in (
+        lambda: stats.iqm(scores),
+        lambda: stats.iqm({"a": scores}),
+        lambda: stats.compare({"ppo": scores}),
+        lambda: stats.profile(scores),
+        lambda: stats.profile([0.5, 0.6], scores),
+        lambda: stats.probability_of_improvement([0.5], scores),
+    ):
+        with pytest.raises(ValueError, match=re.escape(words)) as refusal:
+            statistic()
+        assert len(str(refusal.value).splitlines()) == 1
+        assert str(refusal.value).endswith(".")
 
 
 # -- functional form -------------------------------------------------------------------------------
@@ -266,6 +349,50 @@ def test_actions_outside_of_a_box_are_clipped() -> None:
         step(jax.random.key(0), state, action, params)[0] for action in (high * 3, high)
     )
     np.testing.assert_array_equal(beyond, bound)
+
+
+@pytest.mark.parametrize(
+    ("name", "invalid"),
+    [
+        ("SAT-v0", [999, -1, 2**31 - 1]),
+        ("DeepSeaTreasure-v0", [4, -1]),
+        ("PMSMCurrent-v0", [np.array([np.nan, 0.5], np.float32), np.full(2, np.nan)]),
+    ],
+)
+def test_an_invalid_action_changes_nothing_but_the_time(name: str, invalid: list[Any]) -> None:
+    env, params = functional.make(name)
+    _, state = env.reset(jax.random.key(0), params)
+    step = jax.jit(env.step_env)
+    mask = env.action_mask(state)
+    valid = env.action_space().sample(None if mask is None else np.asarray(mask, np.int8))
+    assert not step(jax.random.key(0), state, valid, params)[4]["invalid_action"]
+    for action in invalid:
+        observation, after, reward, _, info = step(jax.random.key(0), state, action, params)
+        assert bool(info["invalid_action"])
+        assert int(after.t) == int(state.t) + 1
+        jax.tree.map(np.testing.assert_array_equal, after.state, state.state)
+        assert np.isfinite(observation).all()
+        assert np.isfinite(reward)
+    infinite = np.full(env.action_space().shape or (), np.inf)
+    if name == "PMSMCurrent-v0":  # clipped
+        assert not step(jax.random.key(0), state, infinite, params)[4]["invalid_action"]
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [("PMSMCurrent-v0", 0.5), ("PMSMCurrent-v0", np.zeros(3)), ("SAT-v0", np.zeros(1, int))],
+)
+def test_an_action_of_another_shape_is_refused(name: str, action: Any) -> None:
+    """A number once counted for both voltages of a drive."""
+    env, params = functional.make(name)
+    _, state = env.reset(jax.random.key(0), params)
+    shape = re.escape(str(env.action_space().shape))
+    for step in (env.step, jax.jit(env.step_env)):
+        with pytest.raises(
+            ValueError, match=rf"An action has shape {shape} for .*, got \("
+        ) as text:
+            step(jax.random.key(0), state, action, params)
+        assert len(str(text.value).splitlines()) == 1
 
 
 def test_functional_make_names_what_is_wrong() -> None:

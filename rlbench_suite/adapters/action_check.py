@@ -71,11 +71,16 @@ class ActionCheck:
                 f"{action!r}."
             )
         if array.shape != self.shape:
-            raise ValueError(
-                f"An action has shape {self.shape} for {self.space}, got {array.shape}: {action!r}."
-            )
+            raise ValueError(f"{wrong_shape(self.space, self.shape, array.shape)}: {action!r}.")
         inside = (array >= self.low) & (array <= self.high)  # NaN fails both comparisons
         if b"\0" in inside.tobytes():  # all() takes as long as the rest of the check
             fault = "not finite" if not np.isfinite(array).all() else "out of bounds"
             raise ValueError(f"The action is {fault}: {action!r}. Allowed: {self.space}.")
         return array.astype(self.dtype, copy=False)
+
+
+def wrong_shape(
+    space: spaces.Space[Any], shape: tuple[int, ...], other_shape: tuple[int, ...]
+) -> str:
+    """Return the beginning of a sentence on an action of another shape than it should have."""
+    return f"An action has shape {shape} for {space}, got {other_shape}"

@@ -127,7 +127,7 @@ def check_batch(
         ValueError: an argument of a vector env is unknown or out of range.
     """
     if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)) or num_envs < 1:
-        raise ValueError(f"num_envs is at least 1, got {num_envs}.")
+        raise ValueError(f"num_envs is an integer of at least 1, got {num_envs!r}.")
     backends = BACKENDS[:1] if card.host else BACKENDS
     if backend not in backends:
         raise ValueError(unknown(f"backend of {card.id}", backend, backends))
@@ -137,8 +137,10 @@ def check_batch(
     if render_mode is not None and render_mode not in RENDER_MODES:
         raise ValueError(unknown("render_mode", render_mode, RENDER_MODES))
     limit = card.horizon if max_episode_steps is None else max_episode_steps
-    if limit < 1:
-        raise ValueError(f"max_episode_steps is at least 1, got {max_episode_steps}.")
+    if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
+        raise ValueError(
+            f"max_episode_steps is an integer of at least 1, got {max_episode_steps!r}."
+        )
     return AUTORESET[mode], limit
 
 
@@ -295,8 +297,11 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> np.ndarray:
         entropy = int(np.random.SeedSequence().generate_state(1)[0]) << 31
-        if seed is None or isinstance(seed, (int, np.integer)):
-            first = entropy if seed is None else seed
+        if seed is None or not isinstance(seed, Sequence | np.ndarray):
+            first = entropy
+            if seed is not None:
+                seed_key(seed)  # refuses what is no seed
+                first = int(seed)
             return np.stack([seed_key(first + i) for i in range(self.num_envs)])
         if len(seed) != self.num_envs:
             raise ValueError(

@@ -236,6 +236,24 @@ class HostVectorEnv(SyncVectorEnv):
             copy=True,
         )
 
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin every episode.
+
+        Raises:
+            ValueError: a seed is no integer, or out of range.
+        """
+        if isinstance(seed, Sequence | np.ndarray):
+            return super().reset(seed=list(seed), options=options)
+        if seed is not None:
+            seed_key(seed)  # refuses what is no seed
+            seed = int(seed)
+        return super().reset(seed=seed, options=options)
+
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Step every episode.
 

@@ -14,7 +14,7 @@ import numpy as np
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.core import registry
 from rlbench_suite.core.contract import check_action, check_memory
-from rlbench_suite.core.episode import Episode, Role, draw_key
+from rlbench_suite.core.episode import Episode, Role, draw_key, seed_key
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task import Task
 from rlbench_suite.foundation.unknown_names import unknown
@@ -62,13 +62,17 @@ def play(
 
     Raises:
         TypeError: the environment is not one of the suite, or is a batch.
-        ValueError: no such player, no episode, the task has no such player, or observations or
-            actions are not those of the structured view.
+        ValueError: no such player, no episode, a seed or number of episodes that is no integer, the
+            task has no such player, or observations or actions are not those of the structured
+            view.
     """
     if player not in PLAYERS:
         raise ValueError(unknown("player", player, PLAYERS))
-    if episodes < 1:
-        raise ValueError(f"The number of episodes is at least 1, got {episodes!r}.")
+    is_integer = isinstance(episodes, (int, np.integer)) and not isinstance(episodes, bool)
+    if not is_integer or episodes < 1:
+        raise ValueError(f"The number of episodes is an integer of at least 1, got {episodes!r}.")
+    seed_key(seed)  # refuses what is no seed, as a reset does
+    seed = int(seed)
     core = env.unwrapped
     if not isinstance(core, TaskEnv):
         raise TypeError(

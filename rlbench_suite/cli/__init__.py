@@ -17,7 +17,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.models import Default
 
 from rlbench_suite.foundation.atomic_files import DISK, CannotWrite
@@ -52,6 +52,35 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
 
 
+class Command(TyperCommand):
+    """Command that refuses empty values, which would count as values that were left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments of the command.
+
+        Raises:
+            ValueError: an option or argument is an empty text, and that is not its default.
+        """
+        values, _, _ = self.make_parser(ctx).parse_args(args=[*args])
+        for parameter in self.get_params(ctx):
+            if parameter.default != "" and _has_empty_text(values.get(parameter.name)):
+                is_option = parameter.param_type_name == "option"
+                name = " or ".join(parameter.opts) if is_option else _argument_name(parameter)
+                advice = "give it a value" if parameter.required else "leave it out or give a value"
+                raise ValueError(f"{name} is empty; {advice}.")
+        return super().parse_args(ctx, args)
+
+
+def _argument_name(argument: Any) -> str:
+    return str(argument.metavar or argument.name.upper())
+
+
+def _has_empty_text(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_has_empty_text, value))
+    return isinstance(value, str) and not value.strip()
+
+
 @contextmanager
 def _naming_values() -> Iterator[None]:
     try:
@@ -79,6 +108,10 @@ class App(typer.Typer):
             add_completion=False,
             pretty_exceptions_enable=False,
         )
+
+    def command(self, name: str | None = None, **settings: Any) -> Any:
+        """Return a decorator that makes a function a command."""
+        return super().command(name, **{"cls": Command} | settings)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from rlbench_suite.cli import check_at_least, check_positive
+
 SUITE_FLAGS = ("--suite", "--task")
 """Both flags mean the same list of suites and task ids."""
 
@@ -54,6 +56,25 @@ Budget = Annotated[
         show_default=False,
     ),
 ]
+SetsOfEpisodes = Annotated[
+    int | None,
+    typer.Option(
+        help="Number of sets of episodes, with seeds 0 to N-1. [default: 5, or the suite file's]",
+        show_default=False,
+    ),
+]
+"""``--seeds`` of commands that train nothing."""
+NumberOfEpisodes = Annotated[
+    str | None,
+    typer.Option(
+        help=(
+            "Number of episodes as of other agents: `smoke` (50), `quick` or `full`. [default: "
+            "`smoke`, or the suite file's]"
+        ),
+        show_default=False,
+    ),
+]
+"""``--budget`` of commands that train nothing."""
 Out = Annotated[
     str | None,
     typer.Option(
@@ -87,6 +108,16 @@ Workers = Annotated[
         show_default=False,
     ),
 ]
+
+
+def check_silence(silence: float) -> None:
+    """Refuse a ``--silence`` in which no worker can give a sign of life.
+
+    Raises:
+        ValueError: it is less than a second, or no finite number.
+    """
+    check_positive("--silence", silence)
+    check_at_least("--silence", silence, 1)
 
 
 def join_suites(suites: Iterable[str] | None) -> str | None:

@@ -200,6 +200,7 @@ def advance(
     action: jax.Array,
     limit: Any,
     mask: jax.Array | None = None,
+    is_valid: jax.Array | None = None,
 ) -> tuple[Episode, Step]:
     """Make one step of an episode.
 
@@ -211,6 +212,9 @@ def advance(
             is over at that step, as in Gymnasium's ``TimeLimit``.
         mask: the ``action_mask`` that the last step has shown, so that it need not be computed
             again.
+        is_valid: False leaves the state as it is, as an action does that the mask forbids, bool
+            ``()``; for callers that cannot refuse an action. None means that the action is in the
+            action space.
 
     Raises:
         ContractError: a function of the task gives another shape or dtype than its first state or
@@ -221,9 +225,11 @@ def advance(
     if mask is None:
         mask = _action_mask(task, state, params)
     legal = is_legal(task, mask, action)
+    if is_valid is not None:
+        legal = legal & is_valid
     next_state = task.transition(state, action, draw_key(seed, index, t, Role.TRANSITION), params)
     check_same_shapes(task, "transition", next_state, state)
-    if mask is not None:
+    if mask is not None or is_valid is not None:
         next_state = jax.tree.map(lambda new, old: jnp.where(legal, new, old), next_state, state)
     reward = task.reward(state, action, next_state, draw_key(seed, index, t, Role.REWARD), params)
     check_result(task, "reward", reward, task.reward_space)

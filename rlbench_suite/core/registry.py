@@ -48,6 +48,9 @@ AGENTS = {
 DATASETS = "rlbench_suite.datasets.access"
 ENVS = "rlbench_suite.envs"
 GENERALISATION = "generalisation"
+_ENTRY_POINT = "rlbench_suite.adapters.entry_points:make"
+_MODULE_PREFIX = "rlbench_suite:"
+"""Prefix by which ``gymnasium.make`` imports the package before it looks for an id."""
 
 SMOKE = (
     "rlsuite/SAT-v0",
@@ -108,18 +111,20 @@ def cards() -> dict[str, TaskCard]:
 def card(task_id: str, **settings: Any) -> TaskCard:
     """Return the card of an id, or of the task that differs from it by these settings only.
 
-    ``rlsuite/`` may be left out. An id without its version is that of the latest one, with
-    Gymnasium's warning. An id may also name settings, each once, as in
-    ``Name-v0?setting=value&other=value``; ``settings`` override them. One may be ``difficulty``, a
-    tier's name, which becomes the default of the card. Another may be ``context``, a mapping or a
-    file of constants (:mod:`rlbench_suite.contexts.context`).
+    ``rlsuite/`` may be left out, and Gymnasium's ``rlbench_suite:`` may come first. An id without
+    its version is that of the latest one, with Gymnasium's warning. An id may also name settings,
+    each once, as in ``Name-v0?setting=value&other=value``; ``settings`` override them. One may be
+    ``difficulty``, a tier's name, which becomes the default of the card. Another may be
+    ``context``, a mapping or a file of constants (:mod:`rlbench_suite.contexts.context`).
 
     Raises:
         OSError: the file of a context cannot be read.
         ValueError: no such task, no such setting, a setting that the id names twice, no task with
             these settings, or a context that is not for it.
     """
-    name, _, query = task_id.partition("?")
+    if not isinstance(task_id, str):
+        raise ValueError(f"A task is named by its id, such as 'SAT-v0', got {task_id!r}.")
+    name, _, query = task_id.removeprefix(_MODULE_PREFIX).partition("?")
     full = _full_id(name, all_cards())
     if full is None:
         raise ValueError(unknown("task", name, cards()))
@@ -334,14 +339,14 @@ def tasks() -> tuple[str, ...]:
     return tuple(cards())
 
 
-def make(task_id: str, **keywords: Any) -> gymnasium.Env[Any, Any]:
+def make(task_id: str | EnvSpec, **keywords: Any) -> gymnasium.Env[Any, Any]:
     """Make an environment of a task by ``gymnasium.make`` with its keywords.
 
     It takes names as :func:`card` reads them.
 
     Args:
         task_id: id of a task; ``rlsuite/`` may be left out, and settings may follow:
-            ``PMSMSpeed-v0?noise=0.01``.
+            ``PMSMSpeed-v0?noise=0.01``. Or Gymnasium's description of a task, such as ``env.spec``.
         keywords: ``split``, ``difficulty``, ``view``, ``dtype``, ``render_mode``, ``weights`` and
             settings of the task (:func:`rlbench_suite.adapters.entry_points.make`), and Gymnasium's
             own, such as ``max_episode_steps``.
@@ -349,13 +354,11 @@ def make(task_id: str, **keywords: Any) -> gymnasium.Env[Any, Any]:
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.
     """
-    # Not its id, because Gymnasium knows neither settings nor unlisted ids.
-    spec = EnvSpec(**_registration(card(task_id)))
-    return gymnasium.make(spec, **keywords)
+    return gymnasium.make(_spec_of(task_id), **keywords)
 
 
 def make_vec(
-    task_id: str, num_envs: int = 1, **keywords: Any
+    task_id: str | EnvSpec, num_envs: int = 1, **keywords: Any
 ) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
     """Make a batch of environments by ``gymnasium.make_vec`` with its keywords.
 
@@ -370,15 +373,28 @@ def make_vec(
     Raises:
         ValueError: a value is unknown, out of range, or has no meaning for this task.
     """
-    spec = EnvSpec(**_registration(card(task_id)))
-    return gymnasium.make_vec(spec, num_envs, **keywords)
+    return gymnasium.make_vec(_spec_of(task_id), num_envs, **keywords)
+
+
+def _spec_of(task_id: str | EnvSpec) -> EnvSpec:
+    """Return Gymnasium's description of a task.
+
+    Raises:
+        ValueError: no such task, or the description of another environment.
+    """
+    if not isinstance(task_id, EnvSpec):
+        # Not the id alone, because Gymnasium knows neither settings nor unlisted ids.
+        return EnvSpec(**_registration(card(task_id)))
+    if task_id.entry_point != _ENTRY_POINT:
+        raise ValueError(f"{task_id.id} is no task of the suite; make it with gymnasium.make.")
+    return task_id
 
 
 def _registration(card: TaskCard) -> dict[str, Any]:
     """Return what Gymnasium registers of a card, by the names of its arguments."""
     return {
         "id": card.registered_id,
-        "entry_point": "rlbench_suite.adapters.entry_points:make",
+        "entry_point": _ENTRY_POINT,
         "vector_entry_point": "rlbench_suite.adapters.entry_points:make_vec",
         "max_episode_steps": card.horizon,
         "kwargs": {"task_id": card.id},

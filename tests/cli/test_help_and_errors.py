@@ -50,6 +50,36 @@ def test_every_command_explains_itself_by_h(program: str) -> None:
         assert "Usage" in result.output
 
 
+@pytest.mark.parametrize("command", ["judge", "llm"])
+def test_commands_that_train_nothing_speak_of_no_training(command: str) -> None:
+    result = CliRunner().invoke(evaluate.app, [command, "-h"])
+    options = result.output[result.output.index("--seeds") :]
+    assert "training" not in options.lower()
+    assert "sets of episodes" in " ".join(options.split())
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_command_refuses_empty_values(program: str) -> None:
+    """``--task ""``, as scripts with an unset variable call it, once trained on a whole suite."""
+    for words, command in commands(program).items():
+        for parameter in command.params:
+            takes_text = not getattr(parameter, "is_flag", False)
+            if hasattr(command, "commands") or not takes_text or parameter.default == "":
+                continue
+            for empty in ("", " "):
+                values = [empty] * max(parameter.nargs, 1)
+                is_option = parameter.param_type_name == "option"
+                arguments = [parameter.opts[0], *values] if is_option else values
+                result = CliRunner().invoke(PROGRAMS[program], [*words, *arguments])
+                assert isinstance(result.exception, ValueError), (words, arguments)
+                assert re.fullmatch(
+                    r"[\w -]+ is empty; (give it a|leave it out or give a) value\.",
+                    str(result.exception),
+                )
+                if is_option:
+                    assert parameter.opts[0] in str(result.exception)
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_no_command_shows_more_than_fifteen_options(program: str) -> None:
     """An act that needs more is two acts. ``--help`` does not count."""

@@ -116,6 +116,13 @@ def test_workers_share_it_and_results_do_not_depend_on_it(bare: Path, toys: Path
             ("judge", "policy.onnx", "--silence", "0"),
             "--silence must be a finite number above 0, got 0.0",
         ),
+        (
+            evaluate.app,
+            ("judge", "policy.onnx", "--silence", "0.9"),
+            "--silence must be at least 1, got 0.9",
+        ),
+        (evaluate.app, ("--silence", "1e-9"), "--silence must be at least 1, got 1e-09"),
+        (evaluate.app, ("ray", "--silence", "1e-9"), "--silence must be at least 1, got 1e-09"),
         (evaluate.app, ("llm", "m", "--seeds", "0"), "--seeds must be at least 1, got 0"),
         (
             evaluate.app,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from made_runs import fail_cell, make_run, sitting
+from made_runs import add_episodes, fail_cell, make_run, sitting
 
 from rlbench_suite.cli import evaluate
 from rlbench_suite.cli.run_commands import execution, export, finished
@@ -117,11 +117,11 @@ print("files", sorted({name.rpartition("/")[2] for name in read}), \
     ("arguments", "words", "files"),
     [
         (("compare", "memory://bucket/a/run", "memory://bucket/b/run/"),
-         "ppo (memory://bucket/b/run)", []),
+         "ppo (memory://bucket/b/run)", ["episodes.parquet"]),
         (("compare", "memory://bucket/a/run", "memory://bucket/a/run/"),
-         "memory://bucket/a/run is given twice", []),
+         "memory://bucket/a/run is given twice", ["episodes.parquet"]),
         (("compare", "{a}", "file://{a}/"), "is given twice", None),
-        (("power", "memory://bucket/a/run"), "ppo", []),
+        (("power", "memory://bucket/a/run"), "ppo", ["episodes.parquet"]),
         (("query", "SELECT DISTINCT run FROM cells", "memory://bucket/a/run", "{b}"), "memory://bucket/a/run",
          ["curve.parquet", "episodes.parquet"]),
     ],
@@ -137,9 +137,10 @@ def test_runs_at_urls_are_read_without_jax_and_without_traces(
         for k, name in enumerate("ab")
     ]
     for file in [*tmp_path.rglob("result.json")]:
-        for name in ("episodes.parquet", "curve.parquet", "trace.parquet"):
+        for name in ("curve.parquet", "trace.parquet"):
             pq.write_table(pa.table({"agent": ["x"]}), file.parent / name)
     for path in paths:
+        add_episodes(path)
         for name in ("episodes.parquet", "traces/ppo-Made0-v0.parquet", "notes.json"):
             (path / name).parent.mkdir(exist_ok=True)
             (path / name).write_bytes(b"large")
@@ -309,7 +310,9 @@ def test_export_prints_or_writes(call: Callable[..., tuple], tmp_path: Path, nam
         (("power", "{run}", "--task", "SAT-v0"), "Unknown task or suite of the runs 'SAT-v0'"),
         (("power", "{run}", "--suite", "Mad0-v0"), "Did you mean 'Made0-v0'?"),
         (("compare", "{run}", "--agent", " ,"), "No agent is named in ' ,'. The runs have ppo."),
-        (("power", "{run}", "--task", ""), "No task is named in ''. The runs have Made0-v0."),
+        (("power", "{run}", "--task", ","), "No task is named in ','. The runs have Made0-v0."),
+        (("power", "{run}", "--task", ""), "--suite or --task is empty; leave it out or give a"),
+        (("compare", ""), "RUN is empty; give it a value."),
         (("export", "{run}", "--format", "latx"), "Unknown format 'latx'. Did you mean 'latex'?"),
         (
             ("deploy", "{run}", "ppo/Made0-v0/0", "--format", "csv", "--out", "x"),
@@ -353,6 +356,34 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
     assert (code, out) == (2, "")
     assert words.format(**paths) in err
     assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "cells/ppo/Made0-v0/0/result.json", "report.html", "episodes.parquet"]
+)
+@pytest.mark.parametrize("folder", ["run", "read", "link"])
+@pytest.mark.parametrize(
+    "command",
+    [("compare", "--json"), ("power", "--json"), ("export", "--format", "csv", "--out")],
+)
+def test_no_output_replaces_a_file_of_a_run(
+    call: Callable[..., tuple], tmp_path: Path, name: str, folder: str, command: tuple[str, ...]
+):
+    """A verdict in the place of a manifest destroys the run that it judges, or another one."""
+    scores = {agent: sample_scores(seed, 1, 3) for seed, agent in enumerate(("ppo", "sac"))}
+    make_run(tmp_path / "run", scores)
+    read = make_run(tmp_path / "read", scores)
+    (tmp_path / "link").symlink_to(read)
+    target = tmp_path / folder / name
+    before = target.read_bytes() if target.exists() else None
+    code, out, err = call(command[0], str(read), *command[1:], str(target))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {target} is a file of the run in {tmp_path}")
+    assert len(err.strip().splitlines()) == 1
+    assert before == (target.read_bytes() if target.exists() else None)
+    beside = tmp_path / folder / "verdicts.json"  # a run's folder may hold other files, too
+    code, _, _ = call(command[0], str(read), *command[1:], str(beside))
+    assert (code, beside.exists()) == (0, True)
 
 
 def test_an_exported_policy_is_named_with_its_seed(
@@ -408,8 +439,8 @@ def test_unfinished_runs_are_told_wherever_they_are_read(
         tmp_path / "run", {"ppo": sample_scores(0, 2, 3), "sac": sample_scores(1, 2, 3)}
     )
     for file in path.rglob("result.json"):
-        for name in ("episodes.parquet", "curve.parquet"):
-            pq.write_table(pa.table({"x": [1]}), file.parent / name)
+        pq.write_table(pa.table({"x": [1]}), file.parent / "curve.parquet")
+    add_episodes(path)
     command = [argument.format(run=path) for argument in arguments]
     assert "Finish it" not in call(*command)[2]
     (path / "cells/ppo/Made1-v0/2/result.json").unlink()
@@ -437,12 +468,20 @@ def test_help_shows_evaluation_and_commands():
 
 def test_tables_do_not_steer_the_terminal(call: Callable[..., tuple], tmp_path: Path):
     path = str(make_run(tmp_path / "a", {"ppo": sample_scores(0, 1, 1)}))
-    for file in Path(path).rglob("result.json"):
-        for name in ("episodes.parquet", "curve.parquet"):
-            pq.write_table(pa.table({"text": ["\x1b]0;mine\x07 [red]é"]}), file.parent / name)
-    code, out, _ = call("query", "SELECT text FROM episodes", path)
+    text = "\x1b]0;mine\x07 [red]é"
+    add_episodes(Path(path))
+    (folder,) = Path(path).glob("cells/*/*/*")
+    pq.write_table(pa.table({"text": [text]}), folder / "curve.parquet")
+    code, out, _ = call("query", "SELECT text FROM curves", path)
     assert code == 0
     assert r"\x1b]0;mine\x07 [red]é" in out
+    episodes = pq.read_table(folder / "episodes.parquet")
+    pq.write_table(
+        episodes.set_column(0, "agent", pa.array([text] * 50)), folder / "episodes.parquet"
+    )
+    code, _, err = call("query", "SELECT 1", path)
+    assert code == 2
+    assert r"another cell, whose agent is '\x1b]0;mine\x07 [red]é'" in err
 
 
 def test_power_says_that_equal_scores_tell_nothing(call: Callable[..., tuple], tmp_path: Path):

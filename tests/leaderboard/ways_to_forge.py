@@ -303,6 +303,11 @@ claim(
     "created: Input should have timezone",
     lambda c: c.update(created="2026-01-31T12:00:00"),
 )
+claim(
+    "run of the future",
+    "The run is claimed to have ended on 2999-12-31, which lies in the future",
+    lambda c: c.update(created="2999-12-31T12:00:00Z"),
+)
 for since in ("1700000000", 1700000000, 1.7e9):
     claim(
         f"seconds since 1970 {since!r}",

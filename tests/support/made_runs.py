@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from rlbench_suite.evaluation.runs.manifest import CellResult, Manifest
+from rlbench_suite.evaluation.runs.tables import EPISODES, write_table
 
 
 def make_run(
@@ -53,6 +56,20 @@ def make_run(
                 )  # fmt: skip
                 (folder / "result.json").write_text(result.model_dump_json())
     return path
+
+
+def add_episodes(path: Path) -> None:
+    """Write tables of episodes from which the results of a made run follow."""
+    for file in path.glob("cells/*/*/*/result.json"):
+        result = CellResult.model_validate_json(file.read_text())
+        rows = [
+            result.cell._asdict()
+            | {"episode_seed": k, "return": result.mean_return, "score": result.score}
+            | {"length": int(result.mean_length), "success": k < 25, "terminated": True}
+            | {"cost": result.mean_cost, "returns": result.mean_returns, "measures": []}
+            for k in range(50)
+        ]
+        write_table(pa.Table.from_pylist(rows, EPISODES), file.with_name("episodes.parquet"))
 
 
 def sitting(arguments: Sequence[str] = (), **machine: Any) -> dict[str, Any]:

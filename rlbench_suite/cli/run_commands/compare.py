@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from rlbench_suite.cli import check_at_least, check_positive, options, output_console
 from rlbench_suite.evaluation.report.whole_table import Table
+from rlbench_suite.evaluation.runs.own_files import check_output
 from rlbench_suite.foundation.atomic_files import check_file, replacing, writing
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def compare(
     from rlbench_suite.evaluation.report.verdict_remarks import remarks
 
     check_file(json_file)
+    check_output(json_file)
     with read_finished_runs(runs) as all_runs:
         selected_runs = select_runs(all_runs, agents, options.join_suites(suites))
         comparisons = verdicts(selected_runs)
@@ -155,6 +157,7 @@ def power(
         check_positive("--difference", difference)
     check_at_least("--agents", number_of_agents, 2)
     check_file(json_file)
+    check_output(json_file)
     console = output_console()
     with read_finished_runs([run]) as runs:
         selected_runs = select_runs(runs, tasks=options.join_suites(suites))

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rlbench_suite.cli import options, prepare_jax
+from rlbench_suite.evaluation.runs.own_files import check_output
 from rlbench_suite.foundation.atomic_files import check_file, replacing, writing
 from rlbench_suite.foundation.unknown_names import unknown
 
@@ -30,6 +31,7 @@ def export(
     **Example**: `rlsuite-eval export runs/mine --format latex --out scores.tex`
     """
     check_file(out)
+    check_output(out)
     from rlbench_suite.cli.run_commands.finished import read_finished_runs
     from rlbench_suite.evaluation.report.export_formats import FORMATS
 
@@ -87,6 +89,7 @@ def deploy(
     **Example**: `rlsuite-eval deploy runs/mine ppo/PMSMSpeed-v0/0 --format c --out my_motor.h`
     """
     check_file(out)
+    check_output(out)
     if file_format not in POLICY_FORMATS:
         raise ValueError(unknown("format", file_format, POLICY_FORMATS))
     if "://" in run:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlbench_suite.cli import check_at_least, check_positive, options, prepare_jax
+from rlbench_suite.cli import check_at_least, options, prepare_jax
 from rlbench_suite.cli.run_commands import execution
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def judge(
         ),
     ] = None,
     suites: options.SuiteOfPolicy = None,
-    seeds: options.Seeds = None,
-    budget: options.Budget = None,
+    seeds: options.SetsOfEpisodes = None,
+    budget: options.NumberOfEpisodes = None,
     out: options.Out = None,
     resume: options.Resume = False,
     workers: options.Workers = None,
@@ -68,7 +68,7 @@ def judge(
         check_at_least("--seeds", seeds, 1)
     if workers is not None:
         check_at_least("--workers", workers, 0)
-    check_positive("--silence", silence)
+    options.check_silence(silence)
     checkpoint = _open_policy(file, agent, trust=trust)
     suite = options.join_suites(suites) or checkpoint.task
     if suite is None:

@@ -21,25 +21,8 @@ def llm(
         str, typer.Argument(help="Name of the model, as its server knows it.", show_default=False)
     ],
     suites: options.Suite = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            help=(
-                "Number of sets of episodes, with seeds 0 to N-1. [default: 5, or the suite file's]"
-            ),
-            show_default=False,
-        ),
-    ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "Number of episodes as of other agents: `smoke` (50), `quick` or `full`. [default: "
-                "`smoke`, or the suite file's]"
-            ),
-            show_default=False,
-        ),
-    ] = None,
+    seeds: options.SetsOfEpisodes = None,
+    budget: options.NumberOfEpisodes = None,
     episodes: Annotated[
         int | None,
         typer.Option(help="Episodes of each seed. [default: the budget's]", show_default=False),

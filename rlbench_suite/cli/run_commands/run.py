@@ -45,7 +45,7 @@ def run(
     """
     if workers is not None:
         check_at_least("--workers", workers, 0)
-    check_positive("--silence", silence)
+    options.check_silence(silence)
     selection = _select(suites, seeds, budget)
     execution.prepare_workers(agents)
     from rlbench_suite.evaluation.runs import runner
@@ -103,7 +103,7 @@ def ray(
     """
     if workers is not None:
         check_at_least("--workers", workers, 1)
-    check_positive("--silence", silence)
+    options.check_silence(silence)
     check_positive("--cpus", cpus)
     check_at_least("--gpus", gpus, 0)
     check_at_least("--memory", memory, 0)

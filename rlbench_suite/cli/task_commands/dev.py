@@ -7,16 +7,12 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 
-from rlbench_suite.cli import HELP, check_at_least, check_positive, prepare_jax
+from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax
 from rlbench_suite.core import registry
 from rlbench_suite.core.scale import ANCHORS, Scale
 from rlbench_suite.evaluation.report.whole_table import Table
 
-app = typer.Typer(
-    help="Check tasks of your own, and measure their reference scores.",
-    rich_markup_mode="markdown",
-    context_settings=HELP,
-)
+app = App(help="Check tasks of your own, and measure their reference scores.")
 
 Suite = Annotated[str, typer.Argument(help="Suites or task ids, separated by commas.")]
 

@@ -8,15 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from rlbench_suite.cli import HELP, check_at_least
+from rlbench_suite.cli import App, check_at_least
 from rlbench_suite.core import registry
 from rlbench_suite.core.task_card import SPLITS, TaskCard, load
+from rlbench_suite.evaluation.runs.own_files import check_output
 
-app = typer.Typer(
-    help="Show, export and verify puzzles as questions with one answer.",
-    rich_markup_mode="markdown",
-    context_settings=HELP,
-)
+app = App(help="Show, export and verify puzzles as questions with one answer.")
 
 TaskId = Annotated[str, typer.Argument(help="Id of a puzzle; `rlsuite/` may be left out.")]
 Split = Annotated[str, typer.Option(help="`train` or `test`; their instances never overlap.")]
@@ -117,6 +114,7 @@ def export(
     """
     check_at_least("--n", n, 1)
     check_at_least("--seed", seed, 0)
+    check_output(out)
     from rich.console import Console
     from rich.progress import track
 

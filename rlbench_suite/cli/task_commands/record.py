@@ -12,6 +12,7 @@ from rlbench_suite.cli import check_at_least, output_console, prepare_jax
 from rlbench_suite.cli.task_commands.video import RunCell
 from rlbench_suite.core import registry
 from rlbench_suite.evaluation.report.whole_table import Table
+from rlbench_suite.evaluation.runs.own_files import check_output
 
 if TYPE_CHECKING:
     from rlbench_suite.core.task import Task
@@ -56,6 +57,8 @@ def record(
     """
     check_at_least("--episodes", episodes, 1)
     check_at_least("--seed", seed, 0)
+    check_output(out)
+    check_output(plot)
     if (agent is None) == (run is None):
         raise ValueError("Name a player: --agent NAME, or --run RUN CELL.")
     card = registry.card(task_id)

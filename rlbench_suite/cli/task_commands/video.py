@@ -7,6 +7,7 @@ import typer
 
 from rlbench_suite.cli import check_at_least, prepare_jax
 from rlbench_suite.core import registry
+from rlbench_suite.evaluation.runs.own_files import check_output
 
 if TYPE_CHECKING:
     from rlbench_suite.core.task_card import TaskCard
@@ -61,6 +62,7 @@ def video(
     """
     check_at_least("--seed", seed, 0)
     check_at_least("--pictures", pictures, 2)
+    check_output(out)
     if reference == (run is not None):
         raise ValueError("Name one player: --run RUN CELL, or an id with --reference.")
     card = card_of(task_id, run)

@@ -34,6 +34,8 @@ EXPIRY = 120.0
 _RENEWAL = 20.0
 _LEASES = ".lease"
 _RESULT = "result.json"
+_READ_ALWAYS = (_RESULT, "episodes.parquet", "train_episodes.parquet")
+"""Files of a cell that every reader needs: its numbers, and the episodes that prove them."""
 
 
 class RunFolder:
@@ -120,11 +122,11 @@ class Source(NamedTuple):
 def fetch_runs(runs: Sequence[str], tables: Sequence[str] = ()) -> Iterator[list[Source]]:
     """Yield finished runs, to be read.
 
-    The manifests and results of those at URLs are copied to a temporary folder.
+    The manifests, results and episodes of those at URLs are copied to a temporary folder.
 
     Args:
         runs: paths, or URLs as :func:`open_store` takes them.
-        tables: files of cells to copy beside ``result.json``.
+        tables: further files of cells to copy.
 
     Raises:
         ImportError: a URL needs a package that is not installed.
@@ -160,7 +162,7 @@ def _is_needed(name: str, tables: Sequence[str]) -> bool:
     folder, _, file = name.rpartition("/")
     return name == "manifest.json" or (
         folder.startswith("cells/")
-        and (file == _RESULT or file in tables or file.endswith(FAILED_SUFFIX))
+        and (file in _READ_ALWAYS or file in tables or file.endswith(FAILED_SUFFIX))
     )
 
 

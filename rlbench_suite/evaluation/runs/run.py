@@ -92,7 +92,8 @@ class Run:
         """Return the cell's result, or None if it has not been run.
 
         Raises:
-            ValueError: the result is damaged, or belongs to another cell.
+            ValueError: the result is damaged, belongs to another cell, or is not what the table of
+                episodes beside it gives.
         """
         if not os.path.lexists(self.cell_path(cell) / "result.json"):
             return None
@@ -100,7 +101,36 @@ class Run:
             result = CellResult.model_validate_json(_read_plain_file(file))
             if result.cell != cell:
                 raise ValueError(f"it belongs to {result.cell}")
+        self._check_numbers(result)
         return result
+
+    def _check_numbers(self, result: CellResult) -> None:
+        """Check a cell's numbers against its episodes. A folder without them is taken as it is.
+
+        Raises:
+            ValueError: they differ, or a table of episodes is damaged or of another cell.
+        """
+        folder = self.cell_path(result.cell)
+        files = [
+            name
+            for name in ("episodes.parquet", "train_episodes.parquet")
+            if os.path.lexists(folder / name)
+        ]
+        if not files:
+            return
+        from rlbench_suite.evaluation.runs.consistency import check_numbers, read_episodes_of
+
+        tables = {}
+        for name in files:
+            with self._reading(result.cell, name) as file:
+                tables[name] = read_episodes_of(result, file)
+        with self._reading(result.cell, "result.json"):
+            check_numbers(
+                result,
+                self.manifest.scale(result.task),
+                tables.get("episodes.parquet"),
+                tables.get("train_episodes.parquet"),
+            )
 
     def results(self) -> Sequence[CellResult]:
         """Return the results of all finished cells, in the manifest's order."""
@@ -189,28 +219,31 @@ class Run:
         return None
 
     def check_tables(self, result: CellResult) -> None:
-        """Check the heads of a cell's tables.
+        """Check the heads of a cell's tables, and that they are of the cell.
 
         Raises:
-            ValueError: one is missing or damaged, or has other columns or another number of rows.
+            ValueError: one is missing or damaged, has other columns or another number of rows, or
+                is of another cell.
         """
         from rlbench_suite.evaluation.runs.tables import check_head, schemas
 
         on_train = result.train_score is not None
         for name, schema in schemas(on_train=on_train).items():
             with self._reading(result.cell, name) as file:
-                check_head(file, schema, result.episodes)
+                check_head(file, schema, result.cell, result.episodes)
 
     def read_table(self, cell: Cell, name: str) -> pa.Table:
         """Return one of a cell's tables.
 
         Raises:
-            ValueError: it is damaged.
+            ValueError: it is damaged, or of another cell.
         """
-        from rlbench_suite.evaluation.runs.tables import read_table, schemas
+        from rlbench_suite.evaluation.runs.tables import check_cell, read_table, schemas
 
         with self._reading(cell, name) as file:
-            return read_table(file, schemas(on_train=True)[name])
+            table = read_table(file, schemas(on_train=True)[name])
+            check_cell(table, cell)
+            return table
 
     def read_curves(self) -> dict[tuple[str, str], dict[int, TrainingCurve]]:
         """Return the training curves by (agent, task) and seed."""

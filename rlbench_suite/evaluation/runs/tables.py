@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import reprlib
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from rlbench_suite.evaluation.cell import Cell
 
 _CELL = [("agent", pa.string()), ("task", pa.string()), ("seed", pa.int64())]
 EPISODES = pa.schema([
@@ -25,6 +28,12 @@ CURVE = pa.schema([
 TRACE = pa.schema([*_CELL, ("episode_seed", pa.uint64()), ("actions", pa.list_(pa.float64()))])
 """Actions of an episode, one after another. A float64 represents every int32 and float32 exactly.
 """
+
+_OUTCOMES = pa.schema([
+    EPISODES.field(name)
+    for name in (*dict(_CELL), "return", "length", "success", "cost", "returns")
+])  # fmt: skip
+"""Columns from which a cell's numbers follow. The measures, which are many, are left out."""
 
 
 def schemas(*, on_train: bool) -> dict[str, pa.Schema]:
@@ -53,8 +62,8 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
         raise ValueError(error) from None
 
 
-def check_head(path: Path, schema: pa.Schema, episodes: int) -> None:
-    """Check the columns of a table, and that it has a row for each episode.
+def check_head(path: Path, schema: pa.Schema, cell: Cell, episodes: int) -> None:
+    """Check the columns of a table, that its rows are of a cell, and that it has one an episode.
 
     A curve may have any number of rows.
 
@@ -62,11 +71,49 @@ def check_head(path: Path, schema: pa.Schema, episodes: int) -> None:
         OSError, ValueError: it is missing, damaged or another table.
     """
     try:
-        head = pq.read_metadata(path)
-        columns = head.schema.to_arrow_schema()
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            columns = file.schema_arrow
+            names = file.read(list(cell._fields), use_threads=False)
     except pa.ArrowException as error:
         raise ValueError(error) from None
     if not columns.equals(schema):
         raise ValueError("it has other columns")
-    if schema is not CURVE and head.num_rows != episodes:
-        raise ValueError(f"it has {head.num_rows} rows for {episodes} episodes")
+    check_cell(names, cell)
+    if schema is not CURVE and len(names) != episodes:
+        raise ValueError(f"it has {len(names)} rows for {episodes} episodes")
+
+
+def read_outcomes(path: Path, episodes: int) -> pa.Table:
+    """Return the columns of a table of episodes from which a cell's numbers follow.
+
+    Raises:
+        OSError, ValueError: it is damaged, has other columns, or not a row for each episode.
+    """
+    if not path.is_file():  # to open a pipe could take for ever
+        raise ValueError("it is no file")
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            if file.metadata.num_rows != episodes:  # a small file may hold a large table
+                raise ValueError(f"it has {file.metadata.num_rows} rows for {episodes} episodes")
+            table = file.read(_OUTCOMES.names, use_threads=False)
+    except pa.ArrowException as error:
+        raise ValueError(error) from None
+    if not table.schema.equals(_OUTCOMES):
+        raise ValueError("it has other columns")
+    if not len(table):
+        raise ValueError("it has no rows")
+    return table
+
+
+def check_cell(table: pa.Table, cell: Cell) -> None:
+    """Check that all rows of a table are of a cell.
+
+    Raises:
+        ValueError: some are of another one.
+    """
+    for name, value in cell._asdict().items():
+        for stored_value in table[name].unique().to_pylist():
+            if stored_value != value:
+                raise ValueError(
+                    f"it belongs to another cell, whose {name} is {reprlib.repr(stored_value)}"
+                )

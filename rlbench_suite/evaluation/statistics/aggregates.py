@@ -51,6 +51,7 @@ from rlbench_suite.evaluation.statistics.intervals import (
     Metric,
     Sample,
     Scores,
+    as_floats,
     bootstrap,
 )
 from rlbench_suite.evaluation.statistics.profiles import (
@@ -334,7 +335,9 @@ def sample_efficiency(
     Raises:
         ValueError: as :func:`iqm`, or shapes that do not agree.
     """
-    arrays = {task: np.asarray(values, dtype=np.float64) for task, values in curves.items()}
+    arrays = {
+        task: as_floats(values, f"Curves of task {task!r}") for task, values in curves.items()
+    }
     for task, values in arrays.items():
         if values.ndim != 2:
             raise ValueError(

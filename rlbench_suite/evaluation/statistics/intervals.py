@@ -22,11 +22,11 @@ If no task has two seeds, there is nothing to resample, and both ends are NaN.
 from __future__ import annotations
 
 import math
-import operator
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,6 +59,35 @@ class Estimate:
     high: float
 
 
+def as_floats(numbers: Any, what: str) -> Floats:
+    """Return numbers as an array of float64.
+
+    Args:
+        numbers: a number, or lists or arrays of numbers.
+        what: plural name of the numbers for errors.
+
+    Raises:
+        ValueError: they are masked, not real numbers, or lists of different lengths.
+    """
+    arrays = numbers if isinstance(numbers, list | tuple) else [numbers]
+    if any(isinstance(array, np.ma.MaskedArray) for array in arrays):
+        raise ValueError(
+            f"{what} are a masked array, whose masked numbers would count; give an array of those "
+            "that count."
+        )
+    try:
+        array = np.asarray(numbers)
+    except ValueError:  # NumPy makes no table of them
+        raise ValueError(f"{what} are lists of different lengths; give a list of each.") from None
+    try:
+        texts = array.dtype == object and any(isinstance(entry, str) for entry in array.flat)
+        if texts or array.dtype.kind in "SUcmM":  # which NumPy would convert
+            raise TypeError
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be real numbers; given {reprlib.repr(numbers)}.") from None
+
+
 @dataclass(frozen=True)
 class Sample:
     """Checked scores of one agent, ``(n_seeds,)`` for each task; tasks are sorted by name."""
@@ -73,7 +102,9 @@ class Sample:
         if not scores:
             raise ValueError(f"{prefix}there are no scores; at least one task is needed.")
         tasks = tuple(sorted(scores))
-        strata = tuple(np.asarray(scores[task], dtype=np.float64) for task in tasks)
+        strata = tuple(
+            as_floats(scores[task], f"{prefix}scores of task {task!r}") for task in tasks
+        )
         for task, values in zip(tasks, strata, strict=True):
             if values.ndim != 1 or not len(values):
                 raise ValueError(
@@ -177,12 +208,14 @@ def bootstrap(
     Raises:
         ValueError: a setting out of range.
     """
-    if operator.index(replicates) < 1:
-        raise ValueError(f"The number of replicates must be at least 1; given {replicates}.")
+    if not _is_integer(replicates) or replicates < 1:
+        raise ValueError(
+            f"The number of replicates must be an integer of at least 1; given {replicates!r}."
+        )
     if not 0 < confidence < 1:
         raise ValueError(f"The confidence must lie in (0, 1); given {confidence}.")
-    if operator.index(seed) < 0:
-        raise ValueError(f"The seed must be at least 0; given {seed}.")
+    if not _is_integer(seed) or seed < 0:
+        raise ValueError(f"The seed must be an integer of at least 0; given {seed!r}.")
     if method not in METHODS:
         raise ValueError(
             f"The method of intervals must be one of {', '.join(METHODS)}; given {method}."
@@ -204,6 +237,10 @@ def bootstrap(
                 for root in its_roots:
                     root.add(subject, counts)
     return [[root.interval(confidence) for root in its_roots] for its_roots in roots]
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlbench_suite.evaluation.statistics.intervals import Estimate, Floats, Sample, Scores
+from rlbench_suite.evaluation.statistics.intervals import (
+    Estimate,
+    Floats,
+    Sample,
+    Scores,
+    as_floats,
+)
 from rlbench_suite.evaluation.statistics.unseen_runs import stratified_share
 
 TAUS: tuple[float, ...] = tuple(round(0.02 * i, 2) for i in range(76))
@@ -100,7 +106,7 @@ def probability_above(scores: Scores, level: float, *, confidence: float = 0.95)
 
 def thresholds(taus: ArrayLike) -> Floats:
     """Check thresholds and return them as a vector."""
-    grid = np.asarray(taus, dtype=np.float64)
+    grid = as_floats(taus, "Thresholds")
     if grid.ndim != 1 or not len(grid) or not np.isfinite(grid).all():
         raise ValueError(f"Thresholds must be a vector of finite numbers; given {grid.tolist()}.")
     return grid

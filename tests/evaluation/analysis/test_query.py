@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from made_runs import make_run
+from made_runs import add_episodes, make_run
 
 from rlbench_suite.core.registry import card
 from rlbench_suite.evaluation.analysis import query
@@ -206,7 +206,7 @@ def test_queries(paths: list[Path], monkeypatch: pytest.MonkeyPatch):
     assert database.ask("SELECT count(*) FROM cells").rows == ((6,),)  # it goes on
 
     (paths[1] / "cells/toy/ToyWalk-v0/0/episodes.parquet").write_bytes(b"half")
-    with pytest.raises(ValueError, match=r"damaged.*ToyWalk-v0/0/episodes.parquet"):
+    with pytest.raises(ValueError, match=r"ToyWalk-v0/0/episodes.parquet is damaged"):
         Database(read_runs(paths))
 
 
@@ -217,8 +217,14 @@ def write_tables(path: Path, columns: list[dict], changed: list[dict]) -> Path:
         folder = path / "cells" / "toy" / "ToyWalk-v0" / str(seed)
         result = json.loads((folder / "result.json").read_text()) | change
         (folder / "result.json").write_text(json.dumps(result))
-        for name in ("episodes.parquet", "curve.parquet"):
-            pq.write_table(pa.table(table), folder / name)
+        pq.write_table(pa.table(table), folder / "curve.parquet")
+    add_episodes(path)
+    for file in path.rglob("episodes.parquet"):
+        episodes = pq.read_table(file)
+        for name, (value,) in columns[int(file.parent.name)].items():
+            if name not in episodes.column_names:
+                episodes = episodes.append_column(name, [[value] * len(episodes)])
+        pq.write_table(episodes, file)
     return path
 
 
@@ -234,7 +240,9 @@ def test_columns_that_only_later_cells_have_are_kept(tmp_path: Path):
     database = Database(read_runs(runs))
     answer = database.ask("SELECT run, seed, train_score, later FROM cells ORDER BY run, seed")
     assert answer.rows == (("new", 0, None, "x"), ("old", 0, None, None), ("old", 1, 0.25, None))
-    answer = database.ask('SELECT run, seed, "new", newer FROM episodes ORDER BY run, seed')
+    answer = database.ask(
+        'SELECT DISTINCT run, seed, "new", newer FROM episodes ORDER BY run, seed'
+    )
     assert answer.rows == (("new", 0, None, "text"), ("old", 0, None, None), ("old", 1, 3.0, None))
     write_tables(tmp_path / "odd", [{"seed": [0]}] * 2, [{"later": 1}, {"later": [1]}])
     with pytest.raises(ValueError, match="The results of cells do not make one table"):
@@ -251,7 +259,13 @@ def test_a_small_file_with_a_large_table_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(query, "MEMORY_LIMIT", "40MB")
-    bomb = write_tables(tmp_path / "bomb", [{"seed": np.arange(10_000_000) % 7}], [{}])
-    assert (bomb / "cells/toy/ToyWalk-v0/0/episodes.parquet").stat().st_size < 5e6
+    bomb = write_tables(tmp_path / "bomb", [{"seed": [0]}], [{}])
+    cell = bomb / "cells/toy/ToyWalk-v0/0"
+    large = pa.table({"seed": np.arange(10_000_000) % 7})
+    pq.write_table(large, cell / "curve.parquet")
+    assert (cell / "curve.parquet").stat().st_size < 5e6
     with pytest.raises(ValueError, match="The tables of the runs do not fit into 40MB"):
         Database([read_run(bomb)])
+    pq.write_table(large, cell / "episodes.parquet")
+    with pytest.raises(ValueError, match="it has 10000000 rows for 50 episodes"):
+        read_run(bomb)

@@ -23,6 +23,7 @@ from rlbench_suite.evaluation.report.terminal_report import print_report
 from rlbench_suite.evaluation.runs import runner
 from rlbench_suite.evaluation.runs.language_model import LanguageModel
 from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.evaluation.runs.run import read_run
 from rlbench_suite.language.chat import Endpoint
 
 TASK = "rlsuite/PMSMCurrent-v0"
@@ -78,6 +79,10 @@ def test_both_splits_are_played_and_reported(small: None, tmp_path: Path):
         assert "Generalisation" in text
         assert "train" in text
         assert "gap whose interval has 0 in it" in " ".join(text.split())
+    file = run.cell_path(result.cell) / "result.json"
+    file.write_text(result.model_copy(update={"train_score": 0.123}).model_dump_json())
+    with pytest.raises(ValueError, match=r"its train_score is 0\.123, and its episodes give"):
+        read_run(run.path)
 
 
 def test_policies_of_the_host_are_played_on_the_split_that_is_asked_for():

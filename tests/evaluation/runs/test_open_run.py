@@ -21,7 +21,7 @@ from rlbench_suite.evaluation.runs import open_run
 from rlbench_suite.evaluation.runs.computer import Computer
 from rlbench_suite.evaluation.runs.manifest import Manifest
 from rlbench_suite.evaluation.runs.open_run import OpenRun
-from rlbench_suite.evaluation.runs.run import read_manifest
+from rlbench_suite.evaluation.runs.run import Run, read_manifest, read_run
 from rlbench_suite.evaluation.runs.runner import in_process, plan
 from rlbench_suite.evaluation.runs.tables import EPISODES
 
@@ -275,11 +275,67 @@ def test_damage_inside_a_table_is_named(done: Path, toys: Path, name: str):
         0xFF  # in a column, not in the footer, which holds what its schema is
     )
     file.write_bytes(content)
-    with OpenRun.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")) as run:
-        with pytest.raises(ValueError, match="is damaged") as refusal:
-            run.merge()
-        assert str(refusal.value).startswith(f"{file} is damaged (")
-        assert "\n" not in str(refusal.value)
+    with (
+        pytest.raises(ValueError, match="is damaged") as refusal,
+        OpenRun.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")) as run,
+    ):
+        run.merge()
+    assert str(refusal.value).startswith(f"{file} is damaged (")
+    assert "\n" not in str(refusal.value)
+
+
+FORGED = {
+    "mean_return": 99.0, "score": 0.9, "success_rate": 0.123, "mean_length": 1.0,
+    "mean_cost": -1.0, "mean_returns": [99.0], "worst_tenth": 0.9, "episodes": 51,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_numbers_that_the_episodes_do_not_give_are_refused(done: Path, toys: Path, name: str):
+    """Reports read ``result.json``, which anybody can edit."""
+    file = done / "cells" / "toy" / "ToyWalk-v0" / "1" / "result.json"
+    result = json.loads(file.read_text())
+    file.write_text(json.dumps(result | {name: FORGED[name]}))
+    with pytest.raises(ValueError, match="is damaged") as refusal:
+        read_run(done)
+    assert str(refusal.value).startswith(str(file.parent))
+    assert "\n" not in str(refusal.value)
+    assert name in str(refusal.value)
+    with (
+        pytest.raises(ValueError, match="is damaged"),
+        OpenRun.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")),
+    ):
+        pass
+    value = result[name]
+    if isinstance(value, float):  # another order of addition is no forgery
+        file.write_text(json.dumps(result | {name: value * (1 + 1e-12)}))
+        read_run(done)
+
+
+@pytest.mark.parametrize("name", ["episodes.parquet", "trace.parquet", "curve.parquet"])
+@pytest.mark.parametrize("cell", ["toy/ToyWalk-v0/0", "toy/ToyDrift-v0/1"])
+def test_a_table_of_another_cell_is_refused(done: Path, toys: Path, name: str, cell: str):
+    file = done / "cells" / "toy" / "ToyWalk-v0" / "1" / name
+    shutil.copyfile(done / "cells" / cell / name, file)
+    with (
+        pytest.raises(ValueError, match="belongs to another cell") as refusal,
+        OpenRun.open(done, plan("toy", "ToyWalk-v0", 2, "smoke")),
+    ):
+        pass
+    assert str(refusal.value).startswith(f"{file} is damaged (")
+    run = Run.read(done)
+    with pytest.raises(ValueError, match="belongs to another cell"):
+        run.read_table(Cell("toy", WALK, 1), name)
+    if name == "episodes.parquet":
+        with pytest.raises(ValueError, match="belongs to another cell"):
+            run.results()
+
+
+def test_results_without_tables_are_taken_as_they_are(done: Path):
+    """Readers may have only the small files of a run."""
+    for table in done.glob("cells/*/*/*/*.parquet"):
+        table.unlink()
+    assert len(read_run(done).results()) == 4
 
 
 def test_directories_that_are_no_runs_are_refused(toys: Path, tmp_path: Path):
