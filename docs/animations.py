@@ -31,7 +31,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from PIL import Image
-from reference_episode import Played, reference_episode
+from reference_episode import RecordedEpisode, reference_episode
 
 from rlbench_suite.cli import prepare_jax
 from rlbench_suite.core import registry
@@ -157,7 +157,7 @@ def animation(task_id: str) -> bytes:
     return buffer.getvalue()
 
 
-def write_transcript(task: Any, episode: Played) -> str:
+def write_transcript(task: Any, episode: RecordedEpisode) -> str:
     """Return the transcript of an episode as a text player meets it: first turns and last."""
     params, states, actions, why = episode
 

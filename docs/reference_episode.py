@@ -16,7 +16,7 @@ from rlbench_suite.core.task_card import TaskCard
 SEED = 4
 
 
-class Played(NamedTuple):
+class RecordedEpisode(NamedTuple):
     """An episode."""
 
     params: Any
@@ -27,7 +27,7 @@ class Played(NamedTuple):
     """Reason why it is over; empty where it was cut off."""
 
 
-def reference_episode(card: TaskCard, steps: int) -> Played:
+def reference_episode(card: TaskCard, steps: int) -> RecordedEpisode:
     """Play on the test split until the episode ends, ``steps`` steps at most."""
     if card.host:
         return _on_the_host(card, steps)
@@ -61,10 +61,10 @@ def reference_episode(card: TaskCard, steps: int) -> Played:
     why = task.why_over(last, params, info) if over.any() else ""
     dtype = task.action_space.dtype
     host_actions = [np.asarray(action).astype(dtype) for _, action, _ in moments]
-    return Played(params, [first, *(state for state, *_ in moments)], host_actions, why)
+    return RecordedEpisode(params, [first, *(state for state, *_ in moments)], host_actions, why)
 
 
-def _on_the_host(card: TaskCard, steps: int) -> Played:
+def _on_the_host(card: TaskCard, steps: int) -> RecordedEpisode:
     """Play a simulator of the host step by step."""
     env: Any = gymnasium.make(card.id, split="test").unwrapped
     player = env.reference()
@@ -80,4 +80,4 @@ def _on_the_host(card: TaskCard, steps: int) -> Played:
         actions.append(np.asarray(action).astype(env.task.action_space.dtype))
         observation, _, terminated, _, info = env.step(actions[-1])
         states.append(env.episode.state)
-    return Played(env.params, states, actions, info.get("end_reason", ""))
+    return RecordedEpisode(env.params, states, actions, info.get("end_reason", ""))
