@@ -54,9 +54,9 @@ def card_as_json(card: TaskCard) -> dict[str, Any]:
     }
 
 
-def task_as_json(task: Task[Any, Any]) -> dict[str, Any]:
+def task_as_json(card: TaskCard) -> dict[str, Any]:
     """Return a card and what its task adds, as plain data."""
-    card = task.card
+    task = card.build()
     components: dict[str, Any] = {
         f"{name}_components": [_as_json(row) for row in rows]
         for name, rows in component_tables(task).items()
@@ -76,14 +76,14 @@ def task_as_json(task: Task[Any, Any]) -> dict[str, Any]:
         "success": task.success_meaning,
         "noop_action": {"action": noop.tolist(), "meaning": action_in_words(task, noop)},
     }
-    ceilings = {"optimum": _optimum(task), "memoryless_ceiling": task.memoryless_ceiling}
+    ceilings = {"optimum": _optimum(card, task), "memoryless_ceiling": task.memoryless_ceiling}
     return card_as_json(card) | built | ceilings | components
 
 
-def task_tables(task: Task[Any, Any]) -> Iterator[Table | str]:
+def task_tables(card: TaskCard) -> Iterator[Table | str]:
     """Yield the tables that show a task, and sentences in place of those that are empty."""
-    card = task.card
-    yield _card_table(task)
+    task = card.build()
+    yield _card_table(card, task)
     if card.settings:
         yield _settings(card)
     if figures := task.key_figures():
@@ -101,15 +101,15 @@ def task_tables(task: Task[Any, Any]) -> Iterator[Table | str]:
         yield _one_shot_scores(card)
 
 
-def _optimum(task: Task[Any, Any]) -> float | None:
+def _optimum(card: TaskCard, task: Task[Any, Any]) -> float | None:
     """Return the best possible return, which a task may compute from its settings."""
-    optimum: float | None = getattr(task, "optimum", task.card.optimum)
+    optimum: float | None = getattr(task, "optimum", card.optimum)
     return optimum
 
 
-def _card_table(task: Task[Any, Any]) -> Table:
+def _card_table(card: TaskCard, task: Task[Any, Any]) -> Table:
     """Return a table of the facts of a card and of the measures of its task."""
-    card, optimum = task.card, _optimum(task)
+    optimum = _optimum(card, task)
     facts = {
         "source": card.source,
         "family": card.family,

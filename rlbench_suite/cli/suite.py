@@ -115,12 +115,12 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
 
     * `rlsuite show "PMSMSpeed-v0?context=my_motor.yaml" --json`
     """
-    task = registry.card(task_id).build()
+    card = registry.card(task_id)
     if as_json:
-        print(json.dumps(card_tables.task_as_json(task), indent=2))
+        print(json.dumps(card_tables.task_as_json(card), indent=2))
         return
     console = Console()
-    for table in card_tables.task_tables(task):
+    for table in card_tables.task_tables(card):
         console.print(table)
 
 
