@@ -124,8 +124,8 @@ def tally(literals: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def judge(formula: Formula, assignment: jax.Array, clauses: np.ndarray) -> Verdict:
     """Judge an assignment on these clauses (see :func:`all_bits`)."""
-    met, met_twice = tally(true_literals(formula, assignment))
-    return Verdict(~met & clauses, met & ~met_twice)
+    satisfied, satisfied_twice = tally(true_literals(formula, assignment))
+    return Verdict(~satisfied & clauses, satisfied & ~satisfied_twice)
 
 
 def size(clauses: jax.Array) -> jax.Array:
