@@ -42,7 +42,7 @@ class Formula(NamedTuple):
 class Verdict(NamedTuple):
     """Effect of an assignment on the clauses: two sets of clauses, uint32 ``(words,)`` each."""
 
-    find_unsatisfied: jax.Array
+    unsatisfied: jax.Array
     """Clauses without a true literal."""
     critical: jax.Array
     """Clauses with exactly one true literal: flipping its variable breaks them."""
