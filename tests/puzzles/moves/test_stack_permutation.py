@@ -179,11 +179,11 @@ def test_the_task_plays_by_the_same_rules() -> None:
             assert mask[k].tolist() == [pushed[k] < n, bool(stacks[k])]
             assert task.observation_space.contains(np.asarray(observation[k]))
             if fine and out[k] < n:
-                by_name = named(task.observation_components(), np.asarray(observation[k]))
+                components = named(task.observation_components(), np.asarray(observation[k]))
                 next_number = orders[k][out[k]]
-                assert np.flatnonzero(by_name["wanted"]).tolist() == [next_number - 1]
-                assert [v + 1 for v in np.flatnonzero(by_name["inside"])] == stacks[k]
-                assert [v + 1 for v in np.flatnonzero(by_name["top"])] == stacks[k][-1:]
+                assert np.flatnonzero(components["wanted"]).tolist() == [next_number - 1]
+                assert [v + 1 for v in np.flatnonzero(components["inside"])] == stacks[k]
+                assert [v + 1 for v in np.flatnonzero(components["top"])] == stacks[k][-1:]
             total[k] += expected
             over[k] = terminal[k]
     assert over.all()
