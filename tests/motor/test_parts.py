@@ -110,7 +110,7 @@ def test_every_choice_is_tried_and_a_wrong_one_refused() -> None:
     with pytest.raises(ValueError, match="Did you mean 'sinus'"):
         gymnasium.make("rlsuite/PMSMTorque-v0", setpoint="sinuss")
     with pytest.raises(ValueError, match="Did you mean 'setpoint'"):
-        gymnasium.make("rlsuite/PMSMTorque-v0", refference="sinus")
+        gymnasium.make("rlsuite/PMSMTorque-v0", setpoit="sinus")
     with pytest.raises(
         ValueError, match="PMSMTorqueGem-v0 got an unexpected keyword argument 'setpoint'"
     ):
