@@ -131,15 +131,14 @@ class Manner(NamedTuple):
 
     def has_lasting_gap(self, lanes: Lanes) -> Scalar:
         """Say of each of the three lanes whether a gap in it lasts, bool ``(3,)``."""
-        approach_ahead = jnp.maximum(0, -lanes.gain[:, AHEAD])
-        lasts = lanes.gap[:, AHEAD] > (
-            self.remaining_gap_ahead + self.lookahead_ahead * approach_ahead
+        gain = lanes.gain
+        lasts_ahead = lanes.gap[:, AHEAD] > (
+            self.remaining_gap_ahead + self.lookahead_ahead * jnp.maximum(0, -gain[:, AHEAD])
         )
-        approach_behind = jnp.maximum(0, lanes.gain[:, BEHIND])
-        return lasts & (
-            lanes.gap[:, BEHIND]
-            > self.remaining_gap_behind + self.lookahead_behind * approach_behind
+        lasts_behind = lanes.gap[:, BEHIND] > (
+            self.remaining_gap_behind + self.lookahead_behind * jnp.maximum(0, gain[:, BEHIND])
         )
+        return lasts_ahead & lasts_behind
 
 
 ONCE_A_SECOND = Manner()

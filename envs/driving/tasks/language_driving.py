@@ -347,10 +347,9 @@ class ObedientDriver(NamedTuple):
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, tuple[()]]:
         """Return one of the five actions."""
         wish = view.observation[:NUM_WISH_COMPONENTS]
-        road = view.observation[NUM_WISH_COMPONENTS:]
         lane_wanted, wanted_lane, speed_wanted, wanted_speed, _ = wish
-        ego = see_ego(road, Highway.own_entries)
-        lanes = see_lanes(road, RELATIVE_SPEED_SCALE)
+        ego = see_ego(view.observation[NUM_WISH_COMPONENTS:], Highway.own_entries)
+        lanes = see_lanes(view.observation[NUM_WISH_COMPONENTS:], RELATIVE_SPEED_SCALE)
         speed = ego.speed * self.top_speed
         level = jnp.round(ego.speed_to_keep * (LEVELS - 1))
         lane = ego.target_lane * (LANES - 1)
