@@ -24,8 +24,8 @@ RUN = (
 
 
 def blocks(page: Path) -> list[str]:
-    found = re.findall(r"^ *```python\n(.*?)^ *```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    return [textwrap.dedent(block) for block in found]
+    programs = re.findall(r"^ *```python\n(.*?)^ *```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(block) for block in programs]
 
 
 def imported_names(tree: ast.AST) -> Iterator[str]:
@@ -37,14 +37,14 @@ def imported_names(tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)
 def test_modules_are_imported_before_they_are_used(page: Path) -> None:
-    known = {*dir(builtins)}
+    names = {*dir(builtins)}
     for block in blocks(page):
         tree = ast.parse(block)
-        known |= {*imported_names(tree)}
+        names |= {*imported_names(tree)}
         loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        assert loaded & MODULES <= known, block
+        assert loaded & MODULES <= names, block
         if 'make("rlsuite/' in block:  # by which the ids are registered
-            assert "rlbench_suite" in known, block
+            assert "rlbench_suite" in names, block
 
 
 @pytest.mark.parametrize("name", RUN)

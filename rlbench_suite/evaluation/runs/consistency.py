@@ -62,13 +62,13 @@ def _check_evaluation(result: CellResult, scale: Scale, episodes: pa.Table) -> N
     _check_mean("mean_cost", result.mean_cost, _column(episodes, "cost"))
     if result.worst_tenth is not None:
         _check_close("worst_tenth", result.worst_tenth, worst_tenth(scores), scores)
-    parts = _returns(episodes)
-    if len(result.mean_returns) != parts.shape[1]:
+    returns_by_column = _returns(episodes)
+    if len(result.mean_returns) != returns_by_column.shape[1]:
         raise ValueError(
             f"its mean_returns are {len(result.mean_returns)} numbers, and its episodes have "
-            f"{parts.shape[1]} returns each"
+            f"{returns_by_column.shape[1]} returns each"
         )
-    for stated, values in zip(result.mean_returns, parts.T, strict=True):
+    for stated, values in zip(result.mean_returns, returns_by_column.T, strict=True):
         _check_mean("mean_returns", stated, values)
 
 
@@ -83,8 +83,8 @@ def _returns(table: pa.Table) -> np.ndarray:
         ValueError: the episodes do not have equally many.
     """
     flat = np.asarray(table["returns"].combine_chunks().flatten(), np.float64)
-    width, rest = divmod(len(flat), len(table))
-    if rest:
+    width, remainder = divmod(len(flat), len(table))
+    if remainder:
         raise ValueError(f"its {len(table)} episodes have {len(flat)} returns together")
     return flat.reshape(len(table), width)
 

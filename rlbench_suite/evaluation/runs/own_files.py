@@ -54,9 +54,9 @@ def check_output(path: Path | None) -> None:
                 )
 
 
-def _fits(parts: tuple[str, ...], pattern: str) -> bool:
-    names = pattern.split("/")
-    return len(parts) == len(names) and all(map(fnmatchcase, parts, names))
+def _fits(names: tuple[str, ...], pattern: str) -> bool:
+    patterns = pattern.split("/")
+    return len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))
 
 
 def _is_run(folder: Path) -> bool:

@@ -110,8 +110,8 @@ def check_cell(table: pa.Table, cell: Cell) -> None:
         ValueError: some are of another one.
     """
     for name, value in cell._asdict().items():
-        for other in table[name].unique().to_pylist():
-            if other != value:
+        for stored_value in table[name].unique().to_pylist():
+            if stored_value != value:
                 raise ValueError(
-                    f"it belongs to another cell, whose {name} is {reprlib.repr(other)}"
+                    f"it belongs to another cell, whose {name} is {reprlib.repr(stored_value)}"
                 )

@@ -68,8 +68,8 @@ def as_floats(numbers: Any, what: str) -> Floats:
     Raises:
         ValueError: they are masked, not real numbers, or lists of different lengths.
     """
-    parts = numbers if isinstance(numbers, list | tuple) else [numbers]
-    if any(isinstance(part, np.ma.MaskedArray) for part in parts):
+    arrays = numbers if isinstance(numbers, list | tuple) else [numbers]
+    if any(isinstance(array, np.ma.MaskedArray) for array in arrays):
         raise ValueError(
             f"{what} are a masked array, whose masked numbers would count; give an array of those "
             "that count."
