@@ -158,7 +158,7 @@ class FunctionalEnv:
         first = np.asarray(space.start, np.int32)
         choices = space.nvec if isinstance(space, spaces.MultiDiscrete) else space.n
         last = np.asarray(first + choices - 1, np.int32)
-        is_choice = (first <= action) & (action <= last)  # before the cast, which wraps and rounds
+        is_choice = (action >= first) & (action <= last)  # before the cast, which wraps and rounds
         return jnp.where(is_choice, action, first).astype(dtype), is_choice.all()
 
     def action_mask(self, state: Episode) -> jax.Array | None:
