@@ -183,8 +183,8 @@ def test_integers_of_numpy_are_integers() -> None:
     assert results.seeds.tolist() == [7, 8]
     scores = [0.1, 0.5]
     assert stats.interval(scores, seed=np.int64(1)) == stats.interval(scores, seed=1)  # type: ignore[arg-type]
-    envs, envs_again = (rlbench_suite.make_vec("SAT-v0", 2) for _ in range(2))
-    np.testing.assert_equal(envs.reset(seed=np.int64(3)), envs_again.reset(seed=3))
+    envs, second_envs = (rlbench_suite.make_vec("SAT-v0", 2) for _ in range(2))
+    np.testing.assert_equal(envs.reset(seed=np.int64(3)), second_envs.reset(seed=3))
 
 
 # -- statistics ------------------------------------------------------------------------------------

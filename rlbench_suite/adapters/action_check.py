@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.contract import wrong_shape
+
 INTEGERS = {int, np.int64, np.int32}
 MAX_LOOPED = 8
 """Largest number of values that are compared faster one by one than by NumPy."""
@@ -77,10 +79,3 @@ class ActionCheck:
             fault = "not finite" if not np.isfinite(array).all() else "out of bounds"
             raise ValueError(f"The action is {fault}: {action!r}. Allowed: {self.space}.")
         return array.astype(self.dtype, copy=False)
-
-
-def wrong_shape(
-    space: spaces.Space[Any], shape: tuple[int, ...], other_shape: tuple[int, ...]
-) -> str:
-    """Return the beginning of a sentence on an action of another shape than it should have."""
-    return f"An action has shape {shape} for {space}, got {other_shape}"

@@ -295,7 +295,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
             )
         return mask
 
-    def _seeds(self, seed: int | Sequence[int | None] | None) -> np.ndarray:
+    def _seeds(self, seed: Any) -> np.ndarray:
         entropy = int(np.random.SeedSequence().generate_state(1)[0]) << 31
         if seed is None or not isinstance(seed, Sequence | np.ndarray):
             first = entropy

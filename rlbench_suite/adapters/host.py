@@ -237,12 +237,14 @@ class HostVectorEnv(SyncVectorEnv):
         )
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin every episode.
+
+        Args:
+            seed: seed of the first entry (entry ``i`` has ``seed + i``), or a list with one seed
+                for each entry.
+            options: those of the simulators.
 
         Raises:
             ValueError: a seed is no integer, or out of range.

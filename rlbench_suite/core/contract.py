@@ -235,3 +235,10 @@ def _dtype(leaf: Any) -> DType:
 def _spell(leaf: tuple[tuple[int, ...], DType]) -> str:
     shape, dtype = leaf
     return f"{dtype} {shape}"
+
+
+def wrong_shape(
+    space: spaces.Space[Any], shape: tuple[int, ...], other_shape: tuple[int, ...]
+) -> str:
+    """Return the beginning of a sentence on an action of another shape than it should have."""
+    return f"An action has shape {shape} for {space}, got {other_shape}"

@@ -62,13 +62,13 @@ def _check_evaluation(result: CellResult, scale: Scale, episodes: pa.Table) -> N
     _check_mean("mean_cost", result.mean_cost, _column(episodes, "cost"))
     if result.worst_tenth is not None:
         _check_close("worst_tenth", result.worst_tenth, worst_tenth(scores), scores)
-    returns = _returns(episodes)
-    if len(result.mean_returns) != returns.shape[1]:
+    returns_by_column = _returns(episodes)
+    if len(result.mean_returns) != returns_by_column.shape[1]:
         raise ValueError(
             f"its mean_returns are {len(result.mean_returns)} numbers, and its episodes have "
-            f"{returns.shape[1]} returns each"
+            f"{returns_by_column.shape[1]} returns each"
         )
-    for stated, values in zip(result.mean_returns, returns.T, strict=True):
+    for stated, values in zip(result.mean_returns, returns_by_column.T, strict=True):
         _check_mean("mean_returns", stated, values)
 
 

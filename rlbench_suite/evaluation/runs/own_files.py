@@ -54,9 +54,9 @@ def check_output(path: Path | None) -> None:
                 )
 
 
-def _fits(path_names: tuple[str, ...], pattern: str) -> bool:
-    names = pattern.split("/")
-    return len(path_names) == len(names) and all(map(fnmatchcase, path_names, names))
+def _fits(names: tuple[str, ...], pattern: str) -> bool:
+    patterns = pattern.split("/")
+    return len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))
 
 
 def _is_run(folder: Path) -> bool:
