@@ -22,8 +22,6 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.adapters.action_check import wrong_shape
-from rlbench_suite.foundation.unknown_names import unexpected
 from rlbench_suite.core.contract import wrong_shape
 from rlbench_suite.core.episode import (
     VECTORS,
