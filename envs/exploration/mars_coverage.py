@@ -45,6 +45,7 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task import Task
@@ -316,8 +317,8 @@ class FrontierUtility(NamedTuple):
     The player uses the cells that the rover has seen, and nothing else of the terrain.
     """
 
-    weight: Any = 0.126
-    power: Any = 1.45
+    weight: Float = 0.126
+    power: Float = 1.45
 
     @classmethod
     def for_task(cls, task: MarsCoverage) -> FrontierUtility:

@@ -53,6 +53,7 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.component import Component, singles
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task import Task
@@ -287,8 +288,8 @@ class MapFrontier(NamedTuple):
     The player uses the cells that the rover has seen, and nothing else of the map.
     """
 
-    weight: Any = 0.25
-    power: Any = 1.2
+    weight: Float = 0.25
+    power: Float = 1.2
 
     @classmethod
     def for_task(cls, task: MarsExplorer) -> MapFrontier:

@@ -50,6 +50,7 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task import Task
@@ -462,7 +463,7 @@ class CoordinatedFrontiers(NamedTuple):
     The player uses the cells that the rovers have seen, and nothing else of the terrain.
     """
 
-    weight: Any = 2.0
+    weight: Float = 2.0
 
     @classmethod
     def for_task(cls, task: MarsFleet) -> CoordinatedFrontiers:

@@ -9,12 +9,13 @@ approach of Fox, Burgard & Thrun 1997, doi:10.1109/100.580977.
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.policy import View, privileged_player
 
 from ..shared.temporal_logic.plan import (
@@ -52,11 +53,11 @@ LOOK_AHEAD_STEPS = 8
 class SpecificationDriver(NamedTuple):
     """Distances that it keeps, and its speed."""
 
-    margin: Any = 0.15
+    margin: Float = 0.15
     """m from hazards in simulations"""
-    inside: Any = 0.15
+    inside: Float = 0.15
     """m within a region that counts as there"""
-    fastest: Any = 2.6
+    fastest: Float = 2.6
     """m/s"""
 
     @classmethod

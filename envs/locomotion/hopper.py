@@ -30,6 +30,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import DependencyNotInstalled
 
+from rlbench_suite.core.arrays import FloatArray
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.host import HostTask
 from rlbench_suite.core.policy import View
@@ -200,9 +201,9 @@ class LinearFeedback(NamedTuple):
     & Recht 2018, arXiv:1803.07055). ``augmented_random_search.py`` finds it again.
     """
 
-    gain: Any
+    gain: FloatArray
     """``(3, 11)``"""
-    mean: Any
+    mean: FloatArray
     """``(11,)``"""
 
     @classmethod

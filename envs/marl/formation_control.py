@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Float, FloatArray
 from rlbench_suite.core.policy import View
 
 from .flock_formation import (
@@ -79,37 +80,37 @@ class FormationControl(NamedTuple):
 
     agents: np.ndarray
     """Zero for each vehicle, in the dtype of the task."""
-    limits: Any = np.array(
+    limits: FloatArray = np.array(
         [HORIZONTAL_ACCELERATION, HORIZONTAL_ACCELERATION, VERTICAL_ACCELERATION], np.float32
     )
     """m/s^2"""
-    turn_scale: Any = TURN_RATE
+    turn_scale: Float = TURN_RATE
     """rad/s that an observation shows as 1"""
-    lag: Any = LAG
+    lag: Float = LAG
     """s: lag that the controller assumes until it has measured it, the middle of its range"""
-    pace: Any = 1.0
+    pace: Float = 1.0
     """Part of the shipped speed of the loop, for vehicles with a longer lag"""
-    braking: Any = 1.6
+    braking: Float = 1.6
     """m/s^2: deceleration that the speed profile plans with"""
-    fastest: Any = 1.6
+    fastest: Float = 1.6
     """m/s: largest speed relative to the slot"""
-    slope: Any = 5.0
+    slope: Float = 5.0
     """1/s: speed a metre near the slot"""
-    stiffness: Any = 8.0
+    stiffness: Float = 8.0
     """1/s: acceleration for a speed that is wrong by 1 m/s"""
-    lead: Any = 4.0
+    lead: Float = 4.0
     """Largest factor by which a wanted change of the acceleration is exaggerated against the lag"""
-    trust: Any = 0.5
+    trust: Float = 0.5
     """Weight of the last step in the estimate of the disturbance"""
-    near: Any = 0.55
+    near: Float = 0.55
     """m: neighbours nearer than this repel"""
-    push: Any = 1.0
+    push: Float = 1.0
     """m^4/s^2: strength of that potential"""
-    clear: Any = 0.82
+    clear: Float = 0.82
     """m: the vehicle leaves a course that passes a neighbour nearer than this"""
-    horizon: Any = 2.1
+    horizon: Float = 2.1
     """s: how far ahead courses are compared"""
-    gain: Any = 4.0
+    gain: Float = 4.0
     """Gain of the sidestep, relative to the least constant acceleration that opens the gap in time
     """
 

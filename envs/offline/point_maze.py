@@ -49,6 +49,7 @@ from gymnasium import spaces
 from PIL import Image, ImageDraw
 
 from rlbench_suite.contexts.context import Constant
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.component import Component, Components
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task import Observation, Task
@@ -82,13 +83,13 @@ CLEARANCE = 1e-5
 class Ball(NamedTuple):
     """The ball and its drive."""
 
-    mass: Any = MASS
+    mass: Float = MASS
     """kg"""
-    damping: Any = DAMPING
+    damping: Float = DAMPING
     """kg/s"""
-    force: Any = FORCE
+    force: Float = FORCE
     """N at action 1"""
-    speed_limit: Any = SPEED_LIMIT
+    speed_limit: Float = SPEED_LIMIT
     """m/s along each axis, before a step's force"""
 
     @property
@@ -440,9 +441,9 @@ class WaypointPD(NamedTuple):
     """int32 ``(cells, cells)``: :attr:`.maze.Maze.next_cell`."""
     width: np.ndarray
     """int32: columns of the maze."""
-    stiffness: Any = 10.0
+    stiffness: Float = 10.0
     """Fraction of full force per metre"""
-    damping: Any = 2 * math.sqrt(10.0 * MASS / FORCE)
+    damping: Float = 2 * math.sqrt(10.0 * MASS / FORCE)
     """Fraction of full force for a metre a second, for critical damping"""
 
     @classmethod

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import poisson
 
+from rlbench_suite.core.arrays import Float, Int
 from rlbench_suite.core.policy import View, privileged_player
 
 from .inventory import MEANS, SHOP_ORDER, WAREHOUSE_ORDER, Inventory, Params, Site
@@ -44,16 +45,16 @@ class BaseStock(NamedTuple):
 
     leads: Any
     """Lead times of the shops"""
-    warehouse_lead: Any
+    warehouse_lead: Int
     """Lead time of the warehouse; 0 if there is none"""
-    times: Any = 1.0
+    times: Float = 1.0
     """k: weight of the holding cost"""
-    warehouse_ratio: Any = 0.5
+    warehouse_ratio: Float = 0.5
     """Critical ratio of the warehouse"""
     levels: Any = LEVELS
     """All levels"""
-    shop_order: Any = SHOP_ORDER
-    warehouse_order: Any = WAREHOUSE_ORDER
+    shop_order: Int = SHOP_ORDER
+    warehouse_order: Int = WAREHOUSE_ORDER
     """Largest orders, units"""
 
     @classmethod

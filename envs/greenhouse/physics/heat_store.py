@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Float
+
 CAPACITY = 4e6
 """J/m2: 190 m3 of water a hectare over 50 K; chosen"""
 COOLING = 50 * 86_400.0
@@ -21,10 +23,10 @@ COOLING = 50 * 86_400.0
 class Stored(NamedTuple):
     """Result of a period."""
 
-    heat: Any
+    heat: Float
     """J/m2"""
-    charged: Any
-    discharged: Any
+    charged: Float
+    discharged: Float
     """W/m2: what flowed, after the cuts"""
 
 

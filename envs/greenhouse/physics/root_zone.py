@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Float
+
 CAPACITY = 8.0
 """kg/m2 of water that plants can use; chosen, of the size of stone wool slabs"""
 DEPLETION = 0.4
@@ -21,8 +23,8 @@ DEPLETION = 0.4
 class Drained(NamedTuple):
     """Water after it has drained."""
 
-    water: Any
-    drain: Any
+    water: Float
+    drain: Float
     """kg/m2"""
 
 

@@ -8,11 +8,12 @@ for carbon dioxide a usual content. No drift is noticed.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.policy import View
 
 from ..tasks.tomato import Params, Tomato
@@ -25,9 +26,9 @@ class DoubtfulGrower(NamedTuple):
     """Set points and gains, and what is assumed."""
 
     grower: TomatoGrower = TomatoGrower()
-    sunshine: Any = 0.025
+    sunshine: Float = 0.025
     """K/(W/m2): the sun warms the air by so much above the mean of a day"""
-    usual_co2: Any = 700.0
+    usual_co2: Float = 700.0
     """ppm"""
 
     @classmethod

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.policy import View
 
 from ..tasks.tomato import Params, Tomato
@@ -18,9 +19,9 @@ class DryingGrower(NamedTuple):
     """Set points and gains, and how much drier the air is to be."""
 
     grower: TomatoGrower = TomatoGrower()
-    drier: Any = 12.0
+    drier: Float = 12.0
     """%: the vents open at a relative humidity so much lower where mould is seen"""
-    warmer: Any = 3.0
+    warmer: Float = 3.0
     """K: heating targets are so much higher there"""
 
     @classmethod

@@ -13,11 +13,12 @@ sensor values only.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.policy import View
 
 from ..physics import root_zone
@@ -41,42 +42,42 @@ class HighTechGrower(NamedTuple):
     """Set points and gains."""
 
     grower: TomatoGrower = TomatoGrower(damp=85.0)
-    cold_night: Any = 14.0
-    cold_day: Any = 3.0
+    cold_night: Float = 14.0
+    cold_day: Float = 3.0
     """degC outside below which the screen is closed"""
-    dusk: Any = 30.0
+    dusk: Float = 30.0
     """W/m2 of radiation below which it is night for the screen"""
-    gap: Any = 0.1
+    gap: Float = 0.1
     """Opening of the screen a per cent of humidity above"""
-    gap_damp: Any = 81.0
+    gap_damp: Float = 81.0
     """%"""
-    saving: Any = 0.4
+    saving: Float = 0.4
     """Part of the loss of heat that a closed screen keeps"""
-    weak: Any = 150.0
+    weak: Float = 150.0
     """W/m2 of radiation below which lamps burn"""
-    worth: Any = 0.1
+    worth: Float = 0.1
     """EUR/kWh: lamps burn below this price of electricity where tomatoes are at 1 EUR/kg"""
-    dark: Any = 6.0
+    dark: Float = 6.0
     """h without lamps"""
-    middle: Any = 21.0
+    middle: Float = 21.0
     """Hour of the day in the middle of them"""
-    lit: Any = 2.9
+    lit: Float = 2.9
     """W/m2 of sun outside that a W/m2 of the lamps' light stands for"""
-    reserve: Any = 0.25
+    reserve: Float = 0.25
     """Part of the store below which the boiler burns for heat"""
-    refill: Any = 300.0
+    refill: Float = 300.0
     """W/m2 a part of the store"""
-    moist: Any = 0.85
+    moist: Float = 0.85
     """Part of the root zone's water below which it is irrigated"""
-    watering: Any = 0.6
+    watering: Float = 0.6
     """Part of what lacks that is irrigated in a step"""
-    max_lamps: Any = LAMP_LIMIT
-    max_boiler: Any = BOILER_LIMIT
+    max_lamps: Float = LAMP_LIMIT
+    max_boiler: Float = BOILER_LIMIT
     """W/m2"""
-    max_irrigation: Any = IRRIGATION_LIMIT
+    max_irrigation: Float = IRRIGATION_LIMIT
     """kg/(m2 s)"""
-    electricity_scale: Any = UTILITY_SCALES[0]
-    tomato_scale: Any = 1.0
+    electricity_scale: Float = UTILITY_SCALES[0]
+    tomato_scale: Float = 1.0
     """EUR/kWh and EUR/kg of the prices that observations show as 1"""
 
     @classmethod

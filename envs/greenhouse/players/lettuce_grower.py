@@ -7,11 +7,12 @@ are nearly closed. They use sensor values only.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.policy import View
 
 from ..physics.van_henten import Control
@@ -30,29 +31,29 @@ from ..tasks.lettuce import (
 class Grower(NamedTuple):
     """Set points and gains."""
 
-    light: Any = 20.0
+    light: Float = 20.0
     """W/m2 of radiation above which it is day"""
-    warm_day: Any = 11.0
+    warm_day: Float = 11.0
     """degC: heating target by day"""
-    warm_night: Any = 11.0
+    warm_night: Float = 11.0
     """degC: heating target by night"""
-    heating_gain: Any = 20.0
+    heating_gain: Float = 20.0
     """W/(m2 K)"""
-    hot: Any = 28.0
+    hot: Float = 28.0
     """degC: vents open above this"""
-    venting_gain: Any = 4e-3
+    venting_gain: Float = 4e-3
     """m/(s K)"""
-    damp: Any = 90.0
+    damp: Float = 90.0
     """%: vents open above this relative humidity"""
-    drying_gain: Any = 0.1e-3
+    drying_gain: Float = 0.1e-3
     """m/s a per cent"""
-    co2: Any = 1550.0
+    co2: Float = 1550.0
     """ppm: dosing target by day"""
-    co2_gain: Any = 2e-8
+    co2_gain: Float = 2e-8
     """kg/(m2 s) a ppm"""
-    closed: Any = 7.5e-3
+    closed: Float = 7.5e-3
     """m/s: carbon dioxide is dosed up to this ventilation"""
-    max_ventilation: Any = VENTILATION_LIMIT
+    max_ventilation: Float = VENTILATION_LIMIT
     """m/s"""
     per_unit: Control = Control(1 / CO2_LIMIT, 1 / VENTILATION_LIMIT, 1 / HEATING_LIMIT)
     """Part of an actuator's range by SI unit"""

@@ -11,11 +11,12 @@ closed, the less the dearer it is beside tomatoes. They use sensor values only.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.policy import View
 
 from ..tasks.tomato import PRICE_SCALES, Params, Tomato
@@ -29,42 +30,42 @@ SHIPPED_PRICE_RATIO = PRICE_SCALES[2] / PRICE_SCALES[0]
 class TomatoGrower(NamedTuple):
     """Set points and gains."""
 
-    light: Any = 8.4
+    light: Float = 8.4
     """W/m2 of radiation above which it is day"""
-    warm_day: Any = 15.5
-    warm_night: Any = 17.1
+    warm_day: Float = 15.5
+    warm_night: Float = 17.1
     """degC: heating targets"""
-    loss: Any = 3.05
+    loss: Float = 3.05
     """W/(m2 K): heat for each kelvin that it is colder outside than the target"""
-    sun: Any = 0.17
+    sun: Float = 0.17
     """W/m2 of heat that a W/m2 of sun replaces"""
-    heating_gain: Any = 28.0
+    heating_gain: Float = 28.0
     """W/(m2 K)"""
-    hot: Any = 26.2
+    hot: Float = 26.2
     """degC: vents open above this"""
-    venting_gain: Any = 0.086
+    venting_gain: Float = 0.086
     """1/K"""
-    calm: Any = 1.6
+    calm: Float = 1.6
     """m/s: the opening against heat falls by half at this wind"""
-    damp: Any = 85.8
+    damp: Float = 85.8
     """%: vents open step by step above this relative humidity"""
-    drying_gain: Any = 0.0045
+    drying_gain: Float = 0.0045
     """Opening a per cent and step"""
-    persistence: Any = 0.85
+    persistence: Float = 0.85
     """Part of the last opening that stays"""
-    co2: Any = 1850.0
+    co2: Float = 1850.0
     """ppm: dosing target by day if carbon dioxide were free"""
-    thrift: Any = 3600.0
+    thrift: Float = 3600.0
     """Reduction of the target, ppm, where carbon dioxide costs as much a kilogram as tomatoes"""
-    co2_gain: Any = 0.0147
+    co2_gain: Float = 0.0147
     """mg/(m2 s) a ppm"""
-    closed: Any = 0.59
+    closed: Float = 0.59
     """Opening of the vents up to which carbon dioxide is dosed"""
-    max_heating: Any = HEATING_LIMIT
+    max_heating: Float = HEATING_LIMIT
     """W/m2"""
-    max_co2: Any = CO2_LIMIT
+    max_co2: Float = CO2_LIMIT
     """mg/(m2 s)"""
-    relative_price: Any = SHIPPED_PRICE_RATIO
+    relative_price: Float = SHIPPED_PRICE_RATIO
     """Price of carbon dioxide by that of tomatoes where observations show the same number for both
     """
 

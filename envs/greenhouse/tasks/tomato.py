@@ -56,6 +56,7 @@ import numpy as np
 
 from rlbench_suite.contexts.context import Constant
 from rlbench_suite.contexts.time_series import Column, Series
+from rlbench_suite.core.arrays import Int
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -125,7 +126,7 @@ class Params(NamedTuple):
     faults: Any = None
     """:class:`Readings` with a fault for each sensor of the air inside; None where they never fail
     """
-    outbreak: Any = None
+    outbreak: Int = None
     """int32: step at which mould comes; None where it never does"""
     utilities: Any = None
     """Prices of electricity and water; None where neither is used"""

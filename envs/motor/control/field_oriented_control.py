@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task import Task
 
@@ -35,7 +36,7 @@ from .cascade import Cascade
 class FieldOrientedControl(NamedTuple):
     """Memory: the integral parts of the d and q voltages (V)."""
 
-    small_time_constant: Any = STEP / 2
+    small_time_constant: Float = STEP / 2
     """T_s, s: larger is slower and less sensitive to tolerances."""
 
     @classmethod

@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Int
+
 from ...shared.alternating_bands import alternating_bands
 from ...shared.own_constants import begin_in_record
 from ..loads import ornstein_uhlenbeck
@@ -193,7 +195,7 @@ class RecordedFriction(NamedTuple):
     """Friction, and the row of a record at which the episode begins."""
 
     friction: Polynomial
-    row: Any
+    row: Int
     """int32"""
 
     @property

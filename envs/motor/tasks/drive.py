@@ -94,6 +94,7 @@ import numpy as np
 
 from rlbench_suite.contexts.context import Constant, weights
 from rlbench_suite.contexts.time_series import Column, Series
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.component import Component, KeyFigure, scaled_component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -164,11 +165,11 @@ class Moving(NamedTuple):
     """Quantities that a step integrates; those that stand still are empty."""
 
     electrical: Any
-    speed: Any = ()
+    speed: Float = ()
     """rad/s"""
-    angle: Any = ()
+    angle: Float = ()
     """rad, of the shaft"""
-    link: Any = ()
+    link: Float = ()
     """Voltage in parts of the nominal one"""
 
 

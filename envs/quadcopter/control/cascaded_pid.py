@@ -13,9 +13,11 @@ attitude to Euler angles and back; here the matrix is used directly.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+
+from rlbench_suite.core.arrays import Float
 
 from ..physics.rigid_body import RigidBody, Scalar, rotation_matrix
 from ..physics.vehicles import RPM, Four, Vehicle
@@ -45,18 +47,18 @@ MIXER = ((-0.5, -0.5, -1.0), (-0.5, 0.5, 1.0), (0.5, 0.5, -1.0), (0.5, -0.5, 1.0
 class Memory(NamedTuple):
     """State of the controller between commands."""
 
-    ix: Any
+    ix: Float
     """m s: integral of the position error, within 2, height within 0.15."""
-    iy: Any
-    iz: Any
-    jx: Any
+    iy: Float
+    iz: Float
+    jx: Float
     """s: integral of the attitude error, within 1 about x and y, 1500 about z."""
-    jy: Any
-    jz: Any
-    roll: Any
+    jy: Float
+    jz: Float
+    roll: Float
     """rad: Euler angles at the last command."""
-    pitch: Any
-    yaw: Any
+    pitch: Float
+    yaw: Float
 
 
 def initial_memory() -> Memory:

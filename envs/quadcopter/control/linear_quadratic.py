@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import FloatArray
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task import Task
 
@@ -78,7 +79,7 @@ def riccati_gain(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray) -> 
 class LinearQuadraticControl(NamedTuple):
     """Hover at the origin with the body's x axis along the world's."""
 
-    gain: Any
+    gain: FloatArray
     """``(4, 16)``: commands (rad/s) by state."""
 
     @classmethod

@@ -46,6 +46,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task_card import TaskCard
@@ -337,11 +338,11 @@ class GatePilot(NamedTuple):
     """
 
     control: GeometricControl
-    speed: Any = 0.85
+    speed: Float = 0.85
     """m/s, by the root of the largest acceleration to the side (m/s^2)"""
-    behind: Any = 0.57
+    behind: Float = 0.57
     """m"""
-    lining_up: Any = 0.92
+    lining_up: Float = 0.92
     """m by which the point moves back for each metre off the axis."""
 
     @classmethod

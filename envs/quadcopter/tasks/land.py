@@ -44,6 +44,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlbench_suite.contexts.context import weights
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task_card import TaskCard
@@ -309,13 +310,13 @@ class LandingPilot(NamedTuple):
     """
 
     control: GeometricControl
-    approach: Any = 1.6
+    approach: Float = 1.6
     """1/s: horizontal speed by distance from the middle."""
-    sink: Any = 0.9
+    sink: Float = 0.9
     """1/s: sink rate by height."""
-    fastest: Any = 0.87
+    fastest: Float = 0.87
     """m/s"""
-    slowest: Any = 0.03
+    slowest: Float = 0.03
     """m/s: sink rate at touch-down."""
 
     @classmethod

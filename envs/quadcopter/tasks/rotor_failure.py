@@ -48,6 +48,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task import Task
@@ -300,15 +301,15 @@ class SpinningControl(NamedTuple):
     torque about z from the condition that the failed rotor gives nothing.
     """
 
-    position: Any = 2.0
+    position: Float = 2.0
     """rad/s: natural frequency of translation."""
-    axis: Any = 14.0
+    axis: Float = 14.0
     """rad/s: ``k``"""
-    yaw: Any = 4.0
+    yaw: Float = 4.0
     """1/s: damping of yaw while all rotors turn."""
-    lean: Any = 0.5
+    lean: Float = 0.5
     """Tangent of the largest tilt that it asks for."""
-    tilt: Any = 0.1
+    tilt: Float = 0.1
     """Sine of the angle between the axis and body z.
 
     The paper's 0.289 flies as safely, and less steadily.

@@ -14,12 +14,13 @@ rates, with gains for ten commands a second.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.policy import View, privileged_player
 
 from ...shared.temporal_logic.plan import (
@@ -55,17 +56,17 @@ MAX_CLIMB_RATE = 1.5
 class SpecificationPilot(NamedTuple):
     """Distances that it keeps, its speed, and gains."""
 
-    margin: Any = 0.12
+    margin: Float = 0.12
     """m from hazards in simulations"""
-    inside: Any = 0.1
+    inside: Float = 0.1
     """m within a region that counts as there"""
-    fastest: Any = 2.5
+    fastest: Float = 2.5
     """m/s"""
-    climbing: Any = 1.5
+    climbing: Float = 1.5
     """1/s: vertical velocity by height that is missing"""
-    velocity: Any = 2.2
+    velocity: Float = 2.2
     """1/s: acceleration by error in velocity"""
-    tilt: Any = 6.0
+    tilt: Float = 6.0
     """1/s: body rate by angle of tilt"""
 
     @classmethod

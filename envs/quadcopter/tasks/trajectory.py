@@ -44,6 +44,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task_card import TaskCard
@@ -335,7 +336,7 @@ class TrajectoryPilot(NamedTuple):
     """
 
     control: GeometricControl
-    lead: Any = 0.05
+    lead: Float = 0.05
     """s"""
 
     @classmethod

@@ -46,6 +46,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Float, Int
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task import Task
@@ -394,19 +395,19 @@ class VisionPilot(NamedTuple):
     little, for the ball may be behind a pillar.
     """
 
-    speed: Any = 0.9
+    speed: Float = 0.9
     """m/s"""
-    turning: Any = 2.5
+    turning: Float = 2.5
     """1/s: rate of turn by bearing."""
-    beside: Any = 0.5
+    beside: Float = 0.5
     """Slope between ball and pillar at which a pillar is in the way."""
-    wary: Any = 1.4
+    wary: Float = 1.4
     """m from a pillar at which it begins to step aside."""
-    aside: Any = 1.2
+    aside: Float = 1.2
     """1/s: velocity aside by metres into that distance."""
-    search_height: Any = 1.5
+    search_height: Float = 1.5
     """m"""
-    patience: Any = 90
+    patience: Int = 90
     """Steps of search after which it moves."""
 
     @classmethod

@@ -38,6 +38,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task_card import TaskCard
@@ -93,11 +94,11 @@ class State(NamedTuple):
 class Pace(NamedTuple):
     """The speeds of a flight from waypoint to waypoint."""
 
-    speed: Any = 5.2
+    speed: Float = 5.2
     """m/s: the highest"""
-    slowest: Any = 1.7
+    slowest: Float = 1.7
     """m/s: the speed through a waypoint"""
-    braking: Any = 7.5
+    braking: Float = 7.5
     """m/s^2"""
 
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.core.arrays import UInt32
 from rlbench_suite.numerics.bit_exact import computed_once
 
 Sets = TypeVar("Sets")
@@ -30,9 +31,9 @@ MAX_SLIDE = 7
 class Bits(NamedTuple):
     """Sets of squares: uint32 arrays of one shape."""
 
-    low: Any
+    low: UInt32
     """Squares a1 to h4; bit b stands for square b."""
-    high: Any
+    high: UInt32
     """Squares a5 to h8."""
 
     def __and__(self, bits: Bits) -> Bits:

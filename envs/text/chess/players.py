@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from rlbench_suite.core.arrays import Int
 from rlbench_suite.core.policy import View, no_memory, privileged_player
 from rlbench_suite.core.task import Task
 
@@ -133,20 +134,20 @@ def game_over_score(position: Position, legal: Legal) -> tuple[jax.Array, jax.Ar
 class Search(NamedTuple):
     """State of the reference player's search."""
 
-    move: Any
+    move: Int
     """Number of own moves whose replies are tried."""
-    reply: Any
+    reply: Int
     """Number of replies to the last of them that have been tried."""
-    replies: Any
+    replies: Int
     """Number of its replies."""
-    worst: Any
+    worst: Int
     """Least score over the replies that were tried."""
     position: Any
     legal: Any
     """Position after the move, and the replies."""
-    best: Any
+    best: Int
     """Best score so far, with its tie-break, and its move."""
-    best_move: Any
+    best_move: Int
 
 
 @privileged_player

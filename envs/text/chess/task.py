@@ -163,13 +163,13 @@ def choice(condition: jax.Array, value: Any, alternative: Any) -> Any:
 class Replies(NamedTuple):
     """The agent's move, then the moves that the opponent has tried."""
 
-    tried: Any
+    tried: Int
     parent: tuple[Position, Legal]
     """The position after the agent's move, and the opponent's moves."""
     best: tuple[Position, Legal]
     """The position after the best of them, and the agent's moves."""
-    score: Any
-    move: Any
+    score: Int
+    move: Int
 
 
 class Chess(Task[Params, State]):

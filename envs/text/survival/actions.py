@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Flag, Int, UInt32
 from rlbench_suite.numerics.batch_last import few_in_one_kernel
 from rlbench_suite.numerics.bit_exact import computed_once
 from rlbench_suite.numerics.reductions import union
@@ -143,29 +144,29 @@ def near(state: State, *materials: int) -> list[jax.Array]:
 class Ahead(NamedTuple):
     """The cell ahead of the player, and what is near."""
 
-    cell: Any
-    material: Any
-    occupied: Any
+    cell: Int
+    material: Int
+    occupied: Flag
     """bool: something is in the cell."""
-    table: Any
-    furnace: Any
+    table: Flag
+    furnace: Flag
     """bool: each is near"""
 
 
 class Deed(NamedTuple):
     """The effects of an action on items and on the cell ahead."""
 
-    collects: Any
+    collects: Flag
     """bool: an item is gathered"""
-    spends: Any
+    spends: Flag
     """bool: something is placed or made"""
-    item: Any
+    item: Int
     """Item that is in the cell."""
-    cost: Any
+    cost: UInt32
     """Items that the action takes, packed."""
-    tool: Any
+    tool: UInt32
     """Set of the tool that the action makes."""
-    becomes: Any
+    becomes: Int
     """Material of the cell afterwards."""
 
 

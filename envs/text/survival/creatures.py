@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Flag, Int, UInt32
 from rlbench_suite.numerics.bit_exact import computed_once
 
 from .actions import bits_of
@@ -70,11 +71,11 @@ NIGHTLY = 15
 class Dice(NamedTuple):
     """Eight random bits of a creature, cut into four numbers."""
 
-    side: Any
+    side: Int
     """A direction."""
-    three_bits: Any
-    two_bits: Any
-    one_bit: Any
+    three_bits: Int
+    two_bits: Int
+    one_bit: Int
 
 
 def roll_dice(words: jax.Array, creature: int) -> Dice:
@@ -86,11 +87,11 @@ def roll_dice(words: jax.Array, creature: int) -> Dice:
 class Wish(NamedTuple):
     """A step that a creature or an arrow wants to make."""
 
-    target: Any
+    target: Int
     """Cell."""
-    over: Any
+    over: UInt32
     """Materials on which it may be made, uint32."""
-    shoots: Any
+    shoots: Flag
     """bool: the step is that of a new arrow."""
 
 

@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import Flag, Int, UInt32Array
 from rlbench_suite.core.policy import View, no_memory, privileged_player
 
 from ...shared.grid_bits import flood_from, grow, shift_down, shift_up
@@ -74,15 +75,15 @@ WARY = 10
 class Job(NamedTuple):
     """Something to do."""
 
-    when: Any
+    when: Flag
     """Whether it is to be done."""
-    sites: Any
+    sites: UInt32Array
     """Cells to go to and face, uint32 ``(32,)``."""
-    action: Any
+    action: Int
     """Action to play once a site is ahead."""
-    ready: Any = False
+    ready: Flag = False
     """Whether to play the action where one stands."""
-    enters: Any = False
+    enters: Flag = False
     """Whether to walk onto a site instead of facing it."""
 
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.core.arrays import Int, IntArray, UInt32, UInt32Array
+from rlbench_suite.core.arrays import FlagArray, Int, IntArray, UInt32, UInt32Array
 from rlbench_suite.numerics.batch_last import axis_numbers
 from rlbench_suite.numerics.bit_exact import computed_once
 from rlbench_suite.numerics.reductions import sum_in_order, union
@@ -274,12 +274,12 @@ def count_clean_waves(state: State) -> Any:
 class Armed(NamedTuple):
     """Facts about the towers that do not change between two orders."""
 
-    near: Any
+    near: UInt32Array
     """Cells that each tower reaches, uint32 ``(8,)``."""
-    damage: Any
+    damage: UInt32Array
     """Entry of ``DAMAGE``, ``(8,)``."""
-    reload: Any
-    tower: Any
+    reload: IntArray
+    tower: IntArray
     """Index in ``TOWERS``, -1 where there is none, ``(8,)``."""
 
 
@@ -298,13 +298,13 @@ def arm(state: State, params: Params) -> Armed:
 class Entry(NamedTuple):
     """The wave that comes, and the enemy that enters."""
 
-    wave: Any
-    timer: Any
-    queue: Any
-    slot: Any
+    wave: Int
+    timer: Int
+    queue: UInt32
+    slot: Int
     """Slot of the enemy; ``SLOTS`` if none enters."""
-    kind: Any
-    health: Any
+    kind: Int
+    health: Int
 
 
 def entry(state: State, params: Params) -> Entry:
@@ -353,15 +353,15 @@ def enter(state: State, new: Entry) -> State:
 class Walked(NamedTuple):
     """Distances of the enemies after they have walked."""
 
-    distance: Any
+    distance: IntArray
     """Parts of a cell from the entrance, int32 ``(16,)``."""
-    through: Any
+    through: FlagArray
     """Whether each has just got through, bool ``(16,)``."""
-    marks: Any
+    marks: UInt32Array
     """Cell of each as a bit, 0 for none, uint32 ``(16,)``."""
-    hero: Any
+    hero: UInt32
     """Cell of the hero as a bit, 0 if he is on his way, uint32."""
-    soldiers: Any
+    soldiers: UInt32
     """Cell of the reinforcements, likewise."""
 
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from rlbench_suite.core.arrays import Flag, Int, IntArray
 
 LINES = 20
 """Lines of a program."""
@@ -95,19 +97,19 @@ SIZES = (len(Op), LINES + 1, OPERANDS, OPERANDS)
 class Run(NamedTuple):
     """A machine; int32 unless said."""
 
-    line: Any
-    steps: Any
-    variables: Any
+    line: Int
+    steps: Int
+    variables: IntArray
     """``(8,)``"""
-    memory: Any
+    memory: IntArray
     """``(16,)``"""
-    read: Any
+    read: Int
     """Numbers read."""
-    output: Any
+    output: IntArray
     """``(10,)``"""
-    written: Any
-    fault: Any
-    running: Any
+    written: Int
+    fault: Int
+    running: Flag
     """bool"""
 
 

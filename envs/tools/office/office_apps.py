@@ -51,7 +51,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.core.arrays import Int
+from rlbench_suite.core.arrays import Int, IntArray
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -105,7 +105,7 @@ class Params(NamedTuple):
     """:class:`Reason` for which the instruction must be refused; 0 for none. Hidden."""
     wording: Int
     """Number of the template's sentence that the text view says, int32."""
-    solution: Any = None
+    solution: IntArray = None
     """Calls of the template's program, int32 ``(20, 5)``, -1 after the last.
 
     Hidden; None where the reward does not ask.

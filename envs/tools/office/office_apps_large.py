@@ -53,6 +53,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Int, Int16Array
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.host import HostTask
@@ -91,20 +92,20 @@ _TOOLS = tuple(api.tool for api in ROW_APIS)
 class Params(NamedTuple):
     """A context."""
 
-    split: Any
+    split: Int
     """0 train, 1 test."""
-    number: Any
+    number: Int
     """Number of the instance in its split, int32."""
-    solution: Any
+    solution: Int16Array
     """The oracle's calls as actions, int16 ``(64, 6)``."""
 
 
 class State(NamedTuple):
     """An episode: the calls made, from which the world follows."""
 
-    calls: Any
+    calls: Int16Array
     """Actions, int16 ``(64, 6)``."""
-    call_count: Any
+    call_count: Int
     """Number of them, int32."""
 
 

@@ -172,7 +172,7 @@ class State(NamedTuple):
     """0 running, 1 done, 2 denied, 3 the customer left; int32."""
     reason: Int
     """Number of the reason given in ``REASONS``, int32; -1 for none."""
-    action_counts: Any = None
+    action_counts: IntArray = None
     """Times that each action was taken, int32 ``(32,)``; None where the reward does not ask."""
 
 

@@ -30,6 +30,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from rlbench_suite.core.arrays import FlagArray, Int
+
 SENTENCES = {
     "success": "",
     "thrifty": "The fewer calls, the more a right end earns.",
@@ -90,9 +92,9 @@ def progress_reward(before: Any, after: Any, over: Any, success: Any) -> Any:
 class Tally(NamedTuple):
     """Calls made in a compiled world, compared with a list of wanted ones."""
 
-    call_count: Any
+    call_count: Int
     """Calls made, int32."""
-    names: Any
+    names: FlagArray
     """Wanted calls whose name is matched by a call made, bool ``(n,)``.
 
     Each call made matches one at most.

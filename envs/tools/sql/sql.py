@@ -41,6 +41,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.arrays import Int, Int16Array
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.host import HostTask
@@ -139,22 +140,22 @@ def to_text(tokens: np.ndarray) -> str:
 class Params(NamedTuple):
     """A context."""
 
-    split: Any
+    split: Int
     """0 train, 1 test."""
-    number: Any
+    number: Int
     """Number of the instance in its split, int32."""
-    solution: Any
+    solution: Int16Array
     """The action that answers with the template's own query, int16 ``(129,)``."""
 
 
 class State(NamedTuple):
     """An episode."""
 
-    last: Any
+    last: Int16Array
     """Last action, int16 ``(129,)``; -1 at the beginning."""
-    calls: Any
-    errors: Any
-    verdict: Any
+    calls: Int
+    errors: Int
+    verdict: Int
     """0 not answered, 1 right, 2 wrong."""
 
 

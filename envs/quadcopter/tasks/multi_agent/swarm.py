@@ -33,6 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.policy import View, privileged_player
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
@@ -145,17 +146,17 @@ class SwarmPilot(NamedTuple):
     """
 
     control: GeometricControl
-    speed: Any = 4.0
+    speed: Float = 4.0
     """m/s"""
-    braking: Any = 4.0
+    braking: Float = 4.0
     """m/s^2"""
-    clear: Any = 0.6
+    clear: Float = 0.6
     """m"""
-    horizon: Any = 1.5
+    horizon: Float = 1.5
     """s"""
-    evasion: Any = 1.2
+    evasion: Float = 1.2
     """Fraction of the velocity that would open the gap in time."""
-    sidestep: Any = 0.15
+    sidestep: Float = 0.15
     """m: the player treats a neighbour ahead as this much farther to the left."""
 
     @classmethod

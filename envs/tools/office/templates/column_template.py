@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from rlbench_suite.core.arrays import Int
+from rlbench_suite.core.arrays import Int, IntArray, UInt32, UInt32Array
 
 from ..apps import assistant, contacts
 from ..apps.apis import COLUMN_API_NUMBERS
@@ -61,22 +61,22 @@ class Ask(NamedTuple):
 class Cast(NamedTuple):
     """Roles in an instance: ids in random order, so that a fixed place is a random row."""
 
-    contacts: Any
+    contacts: IntArray
     """``(12,)``; those up to the size of the crowd exist."""
-    events: Any
-    requests: Any
-    transfers: Any
-    stranger: Any
+    events: IntArray
+    requests: IntArray
+    transfers: IntArray
+    stranger: Int
     """A first name that no contact has."""
-    new_title: Any
+    new_title: Int
     """A title that no event has."""
-    new_phone: Any
+    new_phone: Int
     """A phone number that no contact has."""
-    free_time: Any
+    free_time: Int
     """A time without an event."""
-    hometowns: Any
+    hometowns: IntArray
     """Three cities in which the first contact's namesakes may live, its own first."""
-    dice: Any
+    dice: UInt32Array
     """``(8,)`` uint32, free to use."""
 
     def roll(self, die: int, low: Any, high: Any) -> jax.Array:
@@ -126,9 +126,9 @@ class Sight(NamedTuple):
     """The world, with 0 for everything that was never shown."""
     notebook: Notebook
     result: Result
-    api: Any
-    error: Any
-    busy_times: Any
+    api: Int
+    error: Int
+    busy_times: UInt32
     """Times known to be taken."""
 
 
