@@ -31,6 +31,7 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.arrays import Int
 from rlbench_suite.core.episode import Role, action_sizes, draw_key, scalar_return
 from rlbench_suite.core.host import HostTask
 from rlbench_suite.core.policy import Policy, View, privileged_player
@@ -93,7 +94,7 @@ class Config:
 class Memory(NamedTuple):
     """The memory of a planner: the plan of the last step, one step further on."""
 
-    t: Any
+    t: Int
     """int32: steps played."""
     plan: Any
     """``(horizon, ...)``: mean actions in [-1, 1], or probabilities of all choices."""

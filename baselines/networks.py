@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from rlbench_suite.core.arrays import Float, FloatArray
 
 # -- layers ----------------------------------------------------------------------------------------
 
@@ -19,9 +21,9 @@ import numpy as np
 class Linear(NamedTuple):
     """Layer ``x @ weight + bias``."""
 
-    weight: Any
+    weight: FloatArray
     """float32 ``(inputs, outputs)``; NumPy's at first, JAX's in training."""
-    bias: Any
+    bias: FloatArray
     """float32 ``(outputs,)``."""
 
 
@@ -138,11 +140,11 @@ Its standard deviation is then a few units of the last place of float32.
 class Moments(NamedTuple):
     """Running mean and variance of each feature, which normalise observations."""
 
-    mean: Any
+    mean: FloatArray
     """float32 ``(features,)``."""
-    variance: Any
+    variance: FloatArray
     """float32 ``(features,)``."""
-    count: Any
+    count: Float
     """Number of rows seen, float32 ``()``.
 
     It is exact for the first 2**24 batches of one size, and then stays: every later batch has the

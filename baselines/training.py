@@ -16,6 +16,7 @@ import numpy as np
 
 from rlbench_suite.adapters.rollout import Stream, first_episodes, step_stream
 from rlbench_suite.core.agent import Progress
+from rlbench_suite.core.arrays import Float, Int
 from rlbench_suite.core.episode import ContextSource, Step, scalar_return
 from rlbench_suite.core.task import Task
 from rlbench_suite.numerics.keys import fold_in
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 class Returns(NamedTuple):
     """Returns of the episodes that ended: the sum of their scalar returns, and how many ended."""
 
-    total: Any
+    total: Float
     """Sum of the undiscounted scalar returns: a number, or float32 ``()`` inside a program."""
-    episodes: Any
+    episodes: Int
     """Number of episodes: a number, or int32 ``()`` inside a program."""
 
 

@@ -22,6 +22,7 @@ from gymnasium import spaces
 
 from rlbench_suite.core import registry
 from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.arrays import FlagArray, FloatArray, Int, UInt32Array
 from rlbench_suite.core.episode import seed_key
 from rlbench_suite.core.policy import ActingParameters, View, no_memory
 from rlbench_suite.core.task import Task
@@ -64,15 +65,15 @@ class OfflineConfig:
 class Batch(NamedTuple):
     """Transitions of a dataset, as networks see them."""
 
-    x: Any
+    x: FloatArray
     """Normalised observation, float32 ``(N, features)``."""
-    action: Any
+    action: FloatArray
     """Actions, float32 ``(N, outputs)`` in [-1, 1], in units of half their range."""
-    reward: Any
+    reward: FloatArray
     """float32 ``(N,)``."""
-    next_x: Any
+    next_x: FloatArray
     """Normalised observation after the step, as ``x``."""
-    terminated: Any
+    terminated: FlagArray
     """bool ``(N,)``; False where a time limit ended the episode."""
 
 
@@ -174,9 +175,9 @@ class TrainingState(NamedTuple):
 
     learning: Any
     """State of the algorithm: ``bc.LearnerState`` or ``td3_bc.LearnerState``."""
-    seed: Any
+    seed: UInt32Array
     """Key data of the seed, uint32 ``(2,)``."""
-    steps: Any
+    steps: Int
     """Number of gradient steps done, int32 ``()``."""
 
 

@@ -24,6 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from rlbench_suite.core.arrays import Int
+
 from ..networks import Linear, initial_layers, mlp
 from .offline_agent import Batch, OfflineAgent, OfflineConfig, act, actor_layers
 
@@ -71,7 +73,7 @@ class LearnerState(NamedTuple):
     """State of Adam for the actor."""
     critic_optimiser: Any
     """State of Adam for both critics."""
-    steps: Any
+    steps: Int
     """Number of gradient steps done, int32 ``()``."""
 
 

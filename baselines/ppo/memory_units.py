@@ -22,6 +22,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlbench_suite.core.arrays import FloatArray
+
 from ..networks import Linear, orthogonal
 
 WINDOW = 32
@@ -281,7 +283,7 @@ class GTrXL(NamedTuple):
     """``(U, U)``; that of values is ``value``."""
     value: Linear
     merge: Linear
-    distance: Any
+    distance: FloatArray
     """Bias of each distance, ``(heads, WINDOW + 1)``; the present is the last."""
     attended: Gate
     wide: Linear

@@ -31,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from rlbench_suite.core.arrays import FloatArray
 from rlbench_suite.core.policy import ActingParameters, View, no_memory
 
 from ..networks import (
@@ -144,11 +145,11 @@ class Actor(NamedTuple):
     """
 
     layers: tuple[Linear, ...]
-    log_std: Any
+    log_std: FloatArray
     """Log standard deviations, float32 ``(outputs,)``; None for discrete actions."""
-    action_bias: Any
+    action_bias: FloatArray
     """float32 ``(actions,)``; None without action features."""
-    direct: Any
+    direct: FloatArray
     """float32 ``(inputs, F)``; None without action features."""
     encoder: Encoder | None
     """Encodes the image; the critic uses it too. None without images."""

@@ -21,6 +21,7 @@ import optax
 from gymnasium import spaces
 
 from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.arrays import FloatArray
 from rlbench_suite.core.policy import ActingParameters
 from rlbench_suite.core.task import Task
 
@@ -72,9 +73,9 @@ class Network(NamedTuple):
     """
 
     layers: tuple[Linear, ...]
-    action_bias: Any
+    action_bias: FloatArray
     """float32 ``(actions,)``; None without action features."""
-    direct: Any
+    direct: FloatArray
     """float32 ``(features, F)``; None without action features."""
 
     @classmethod

@@ -31,6 +31,7 @@ import jax.numpy as jnp
 
 from rlbench_suite.adapters.rollout import Stream
 from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.arrays import Array, FlagArray, FloatArray, UInt8Array
 from rlbench_suite.core.episode import Step, seed_key
 from rlbench_suite.core.policy import ActingParameters, View, no_memory
 from rlbench_suite.core.task import Task
@@ -109,20 +110,20 @@ class Experience(NamedTuple):
     A description of them has a ``jax.ShapeDtypeStruct`` for each array.
     """
 
-    x: Any
+    x: FloatArray
     """Observation before the step, float32 ``(B, features)``, not normalised."""
-    action: Any
+    action: Array
     """Action: float32 ``(B, outputs)`` in units of half its range, or int32 ``(B, choices)``."""
-    reward: Any
+    reward: FloatArray
     """float32 ``(B,)``, multiplied by the scale of rewards."""
-    next_x: Any
+    next_x: FloatArray
     """Observation after the step, as ``x``: the final one where the episode ended."""
-    next_legal: Any
+    next_legal: UInt8Array | None
     """Action mask after the step, packed as bits, uint8 ``(B, ceil(outputs / 8))``.
 
     It is None where every action is legal.
     """
-    terminated: Any
+    terminated: FlagArray
     """bool ``(B,)``: True where the task ended; a time limit does not count."""
 
 

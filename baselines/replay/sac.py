@@ -21,6 +21,7 @@ import optax
 from gymnasium import spaces
 
 from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.policy import ActingParameters
 from rlbench_suite.core.task import Task
 
@@ -65,7 +66,7 @@ class Networks(NamedTuple):
 
     actor: tuple[Linear, ...]
     critics: tuple[tuple[Linear, ...], tuple[Linear, ...]]
-    log_temperature: Any
+    log_temperature: Float
     """float32 ``()``."""
 
     @classmethod
