@@ -298,6 +298,6 @@ def _count(number: int, singular: str, plural: str = "") -> str:
 
 
 def _say_rejected(path: Path, verdict: "Verdict") -> None:
-    name = load(f"{WING}.folder:escaped")(path.name)
+    name = load(f"{WING}.folder:escape_name")(path.name)
     for problem in verdict.problems:
         print(f"rejected: {name}: {problem}", file=sys.stderr)

@@ -115,14 +115,16 @@ def test_a_full_disk_is_exit_code_1_and_names_what_was_being_written(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_run_that_does_not_replay_is_not_packed(call: Callable, run: str, tmp_path: Path):
+def test_a_run_whose_result_is_not_that_of_its_episodes_is_not_packed(
+    call: Callable, run: str, tmp_path: Path
+):
     result = tmp_path / "run" / "cells" / "toy" / "ToyWalk-v0" / "0" / "result.json"
     result.write_text(
         re.sub(r'"success_rate": [0-9.]+', '"success_rate": 0.123', result.read_text())
     )
     code, _, err = call("pack", run)
-    assert code == 1
-    assert "ToyWalk-v0, seed 0: the success rate is claimed to be 0.123 and is " in err
+    assert code == 2
+    assert "is damaged (its success_rate is 0.123, and its episodes give " in err
     assert not (tmp_path / "toy-v1.zip").exists()
 
 
