@@ -129,7 +129,7 @@ def check_info(task: Described, info: dict[str, Any]) -> dict[str, Any]:
     if missing := sorted(task.measures.keys() - measures):
         raise ContractError(f"{name} gives no {missing[0]!r}, which measures declares.")
     if reserved := sorted(measures & set(ENGINE_NAMES)):
-        raise ContractError(f"{name} gives {reserved[0]!r}, a name that the kernel fills in.")
+        raise ContractError(f"{name} gives {reserved[0]!r}, a name that the engine fills in.")
     if undeclared := sorted(measures - task.measures.keys()):
         raise ContractError(f"{name} gives {undeclared[0]!r}, which measures does not declare.")
     shapes = [(), (task.card.agents,)] if task.card.agents > 1 else [()]
