@@ -136,7 +136,7 @@ def download(
     """
     data = registry.datasets()
     if remote is None:
-        remote = data.configured()
+        remote = data.configured_remote()
     if remote is None:
         print(
             "No remote is configured (--remote, RLSUITE_DATA_REMOTE). Building from the recipe, "
@@ -155,7 +155,7 @@ def _build(entry: Any, force: bool, bar: Callable[..., None]) -> Path:
 
 def _build_and_compare(entry: Any, force: bool, bar: Callable[..., None]) -> Path:
     path = _build(entry, force, bar)
-    comparison = registry.datasets().compared(entry)
+    comparison = registry.datasets().compare_with_catalogue(entry)
     if comparison.differs:
         print(f"warning: {comparison.words}", file=sys.stderr, flush=True)
     else:
