@@ -97,7 +97,7 @@ def test_recovery_pays_by_its_weights(term: str) -> None:
     assert reward_of(task, after, after) == pytest.approx(np.exp(-cost), rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["Waypoints-v1", "Gates-v0"])
+@pytest.mark.parametrize("name", ["Waypoints-v0", "Gates-v0"])
 def test_courses_pay_by_their_weights(name: str) -> None:
     task = task_with_weights(f"Quadcopter{name}", COURSE)
     x, zero = np.array([3.0, 6.0, 0.0, 0.0, 0.0, 0.0], np.float32), np.zeros(6, np.float32)

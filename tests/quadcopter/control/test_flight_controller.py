@@ -27,8 +27,8 @@ from rlbench_suite.envs.quadcopter.physics.rigid_body import GRAVITY, RigidBody
 
 NAMES = [f"QuadcopterHover{level}-v0" for level in ("Rates", "Velocity", "Waypoint", "One")]
 COURSES = [
-    f"Quadcopter{goal}{level}-v{version}"
-    for goal, version in (("Waypoints", 1), ("Trajectory", 0))
+    f"Quadcopter{goal}{level}-v0"
+    for goal in ("Waypoints", "Trajectory")
     for level in ("Rates", "Velocity")
 ]
 every_level = pytest.mark.parametrize("name", NAMES)

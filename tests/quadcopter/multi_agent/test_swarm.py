@@ -316,7 +316,7 @@ def test_observation_and_reward_by_plain_python(exact: QuadcopterSwarm) -> None:
 
 def test_ways_cross_in_the_middle_and_starts_are_apart() -> None:
     for name in ("", "2", "32", "128"):
-        task = card(f"QuadcopterSwarm{name}-v1").build()
+        task = card(f"QuadcopterSwarm{name}-v0").build()
         n = task.card.agents
         np.testing.assert_allclose(np.linalg.norm(sphere_points(n), axis=1), 1)
         keys = jax.random.split(jax.random.key(0), 50)
@@ -338,7 +338,7 @@ def test_ways_cross_in_the_middle_and_starts_are_apart() -> None:
 def test_observation_stays_inside_the_space() -> None:
     """Full rotors, none, and noise, to the end of every vehicle."""
     for name, players in (("", 3), ("32", 1)):
-        task = card(f"QuadcopterSwarm{name}-v1").build()
+        task = card(f"QuadcopterSwarm{name}-v0").build()
         env = TaskEnv(task)
         rng = np.random.default_rng(7)
         n = task.card.agents

@@ -186,7 +186,7 @@ def test_flights_take_a_data_sheet_or_say_that_they_do_not() -> None:
     late = ("Hover", "Trajectory", "Land", "Gates")
     # If it is installed.
     bullet = {"QuadcopterHoverPyBullet-v0"} & {flight.name for flight in flights}
-    plain = {f"Quadcopter{goal}-v{int(goal == 'Waypoints')}" for goal in goals} | bullet
+    plain = {f"Quadcopter{goal}-v0" for goal in goals} | bullet
     assert with_sheet == plain | {f"Quadcopter{goal}Latency-v0" for goal in late}
 
 
