@@ -1,4 +1,4 @@
-"""What the observation of a road of lanes shows of the vehicles around the ego.
+"""Entries of an observation that show the vehicles around the ego on a road of lanes.
 
 It looks at places in the ego's own lane and in the lanes beside it. :class:`Neighbour` lists the
 components of a place.

@@ -1,4 +1,4 @@
-"""Which of the numbered contexts an episode of a task on the host has."""
+"""Number of the context of an episode, for tasks on the host whose contexts are numbered."""
 
 from __future__ import annotations
 
