@@ -162,9 +162,9 @@ class FlipTask(Task[Context, State], Generic[Context]):
         return size(state.verdict.unsatisfied) == self.min_unsatisfied(params)
 
     def info(self, state: State, params: Context) -> dict[str, jax.Array]:
-        """Report whether no more clauses are unsatisfied than must be, and how many are.
+        """Report success and the number of unsatisfied clauses.
 
-        A satisfiable formula may have none.
+        ``success``: no more clauses are unsatisfied than must be, none of a satisfiable formula.
         """
         unsatisfied = size(state.verdict.unsatisfied)
         return {"success": unsatisfied == self.min_unsatisfied(params), "unsatisfied": unsatisfied}
