@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selection import Selection
+from selection import ROOT, Selection, slow_tests
 
 from rlbench_suite.cli import prepare_jax
 from rlbench_suite.core import registry
@@ -94,11 +94,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     selected_items = []
     other_items = []
     for item in items:
-        slow = item.get_closest_marker("slow") is not None
+        slow = _function_of(item) in slow_tests()
         runs = selection.runs(item.path, _names_in_parameters(item), slow)
         (selected_items if runs else other_items).append(item)
     config.hook.pytest_deselected(items=other_items)
     items[:] = selected_items
+
+
+def _function_of(item: pytest.Item) -> str:
+    """Return the file below the root and the function of a test."""
+    file = item.path.relative_to(ROOT).as_posix()
+    return f"{file}::{getattr(item, 'originalname', item.name)}"
 
 
 def _names_in_parameters(item: pytest.Item) -> set[str]:

@@ -25,10 +25,15 @@ from rlbench_suite.source_tree import WINGS
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
-TURNS = 6
+TURNS = 2
 """Number of consecutive commits in which each test of what has not changed runs once."""
 SLOW_TURNS = 18
-"""The same number for tests marked ``slow``, which compile most programs."""
+"""The same number for slow tests: one test in seven, which take four fifths of the time."""
+SLOW_TESTS = TESTS / "slow_tests.txt"
+"""Functions whose tests take long, one a line.
+
+``benchmarks/speed/slow_tests.py`` measured them.
+"""
 FILES_PER_FIXED_FILE = 16
 """Number of test files of a folder for one in the fixed selection."""
 LAWS = (TESTS, TESTS / "packaging")
@@ -58,6 +63,12 @@ def git(*arguments: str) -> str:
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
+
+
+@cache
+def slow_tests() -> frozenset[str]:
+    """Return the functions whose tests take long, as ``tests/folder/test_file.py::function``."""
+    return frozenset(SLOW_TESTS.read_text().split())
 
 
 @cache
@@ -257,12 +268,14 @@ class Selection:
         Args:
             file: file of the test.
             parameters: strings among its parameters.
-            slow: whether it is marked so.
+            slow: whether it takes long.
         """
         if self.every:
             return True
         turns = SLOW_TURNS if slow else TURNS
         ids = parameters & all_names()
+        if not ids and self.base is None:
+            return file in self.needed_files and not slow
         if not ids:
             return file in self.needed_files or self.has_turn(file.stem, turns)
         if file.relative_to(ROOT).as_posix() in self.changed or not ids.isdisjoint(self.needed_ids):
@@ -281,7 +294,7 @@ class Selection:
         )
         if self.base:
             line += f", all that has changed since {self.base[:12]} among them"
-        return f"{line}; pytest --every runs the others too"
+        return f"{line}, without most slow tests; pytest --every runs the others too"
 
 
 @cache

@@ -44,7 +44,6 @@ from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import Constraint, TaskCard
 
 
-@pytest.mark.slow
 @pytest.mark.every_id
 def test_every_id_keeps_the_contract(card: TaskCard, room_for_many: None) -> None:
     check_task(card.build())

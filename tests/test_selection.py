@@ -82,6 +82,18 @@ def test_a_plain_run_has_the_ids_of_smoke_the_laws_and_files_of_each_folder() ->
     assert len(files(FIXED)) < len(core_files) * 2 / 3
 
 
+def test_a_plain_run_has_slow_tests_of_the_ids_of_smoke_only() -> None:
+    assert ids(FIXED, slow=True) == ids(FIXED)
+    assert not files(FIXED, slow=True)
+
+
+def test_the_slow_tests_are_functions_of_the_files_that_the_list_names() -> None:
+    assert selection.slow_tests()
+    for name in selection.slow_tests():
+        path, _, function = name.partition("::")
+        assert f"def {function}(" in (ROOT / path).read_text(), name
+
+
 def test_a_plain_run_asks_nothing_of_git(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "git", lambda *arguments: pytest.fail("git was asked"))
     assert Selection.of_run(configuration()) == FIXED
@@ -229,4 +241,4 @@ def test_a_run_begins_with_what_it_leaves_out(tmp_path: Path) -> None:
 def test_the_docs_say_the_shares() -> None:
     text = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
     assert f"one in {FILES_PER_FIXED_FILE} of the other test files" in text
-    assert f"and 1/{TURNS} of everything else (1/{SLOW_TURNS} of the tests marked `slow`)" in text
+    assert f"and 1/{TURNS} of everything else (1/{SLOW_TURNS} of the slow tests)" in text

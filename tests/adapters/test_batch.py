@@ -22,8 +22,6 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.core.registry import agent
 from rlbench_suite.core.task_card import TaskCard
 
-pytestmark = pytest.mark.slow
-
 ENVS = 4
 """The same everywhere, so that programs compiled for one test serve the others."""
 STEP = ("observation", "reward", "terminated", "truncated", "info")

@@ -15,8 +15,6 @@ from gymnasium import spaces
 
 from rlbench_suite.core.task_card import TaskCard
 
-pytestmark = pytest.mark.slow
-
 EPISODES = 64
 STEPS = 60
 

@@ -23,8 +23,6 @@ from rlbench_suite.core.task_card import TaskCard, load
 from rlbench_suite.numerics import bit_exact
 from rlbench_suite.numerics.process import precision
 
-pytestmark = pytest.mark.slow
-
 ENTRIES = 4
 DRAW = ContextSource(np.int32(0), np.int32(-1))
 

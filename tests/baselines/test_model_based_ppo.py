@@ -215,7 +215,6 @@ def test_wrong_hyperparameters_are_refused(wrong: dict[str, Any], message: str) 
         ModelBasedPPO(**wrong).hyperparameters(TARGET, "smoke")
 
 
-@pytest.mark.slow
 def test_it_grows_lettuce_after_ten_seasons_of_real_steps() -> None:
     """PPO reaches .28 after as many real steps; with 150,000 it reaches .62.
 

@@ -240,7 +240,6 @@ def score(agent: OfflineAgent) -> float:
     )
 
 
-@pytest.mark.slow
 def test_cloning_the_expert_flies() -> None:
     """Data that are not there are built.
 
@@ -249,7 +248,6 @@ def test_cloning_the_expert_flies() -> None:
     assert score(BC(dataset="expert")) >= 0.8
 
 
-@pytest.mark.slow
 def test_td3_bc_flies_better_than_who_made_its_data() -> None:
     """Seeds 0 and 1 reached 0.96 and 0.94 when this was written.
 

@@ -328,7 +328,6 @@ def test_what_ppo_cannot_play_it_says_before_anything_runs() -> None:
         PPO().check(task)
 
 
-@pytest.mark.slow
 def test_hover_is_learned_in_a_smoke_budget() -> None:
     """The mean of three seeds; random play is 0, the geometric controller 1."""
     task = registry.card("QuadcopterHover-v0").build()

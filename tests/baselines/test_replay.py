@@ -388,7 +388,6 @@ def test_dqn_finds_treasures_in_a_smoke_budget() -> None:
     assert task.card.normalise(float((record.total @ weights).mean())) >= 0.9
 
 
-@pytest.mark.slow
 def test_sac_controls_currents_in_24_000_steps() -> None:
     task = registry.card("PMSMCurrent-v0").build()
     record = play(

@@ -128,7 +128,6 @@ def test_kills_of_main_and_workers_lose_and_double_nothing(alone: bytes, tmp_pat
     torture(tmp_path / "run", 3, ("main", "worker"), "run", alone, seed=random.randrange(2**32))
 
 
-@pytest.mark.slow
 @pytest.mark.skipif("not config.getoption('--every')", reason="takes minutes; --every runs it")
 @pytest.mark.parametrize("verb", ["run", "ray"])
 def test_thirty_kills_lose_and_double_nothing(verb: str, alone: bytes, tmp_path: Path):

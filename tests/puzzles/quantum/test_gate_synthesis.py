@@ -185,9 +185,7 @@ def test_the_words_of_the_docs_on_two_qubits() -> None:
     assert [circuits.begins[n + 1] for n in (3, 5, 7)] == [249, 4114, 50164]
 
 
-@pytest.mark.parametrize(
-    ("tier", "puzzles"), [(3, 38), (5, 436), pytest.param(7, 4608, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("tier", "puzzles"), [(3, 38), (5, 436), (7, 4608)])
 def test_how_many_puzzles_on_two_qubits_there_are(tier: int, puzzles: int) -> None:
     """Count different instances among 10,000 of the train split.
 
