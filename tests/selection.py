@@ -25,10 +25,14 @@ from rlbench_suite.source_tree import WINGS
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
-TURNS = 2
-"""Number of consecutive commits in which each test of what has not changed runs once."""
+TURNS = 5
+"""Number of consecutive commits in which each test of what has not changed runs RUNS times."""
+RUNS = 3
 SLOW_TURNS = 18
-"""The same number for slow tests: one test in seven, which take four fifths of the time."""
+"""Number of commits in which a slow test runs once.
+
+One test in seven is slow, and these take four fifths of the time.
+"""
 SLOW_TESTS = TESTS / "slow_tests.txt"
 """Functions whose tests take long, one a line.
 
@@ -227,12 +231,10 @@ class Selection:
             changed=frozenset(changes.split("\n")),
         )
 
-    def has_turn(self, subject: str, turns: int) -> bool:
-        """Tell whether a subject that has not changed runs at this commit.
-
-        It runs at one commit in ``turns``.
-        """
-        return self.base is not None and (number(subject) + self.turn) % turns == 0
+    def has_turn(self, subject: str, slow: bool) -> bool:
+        """Tell whether a subject that has not changed runs at this commit."""
+        turns, runs = (SLOW_TURNS, 1) if slow else (TURNS, RUNS)
+        return self.base is not None and (number(subject) + self.turn) % turns < runs
 
     @cached_property
     def needed_ids(self) -> frozenset[str]:
@@ -272,15 +274,14 @@ class Selection:
         """
         if self.every:
             return True
-        turns = SLOW_TURNS if slow else TURNS
         ids = parameters & all_names()
         if not ids and self.base is None:
             return file in self.needed_files and not slow
         if not ids:
-            return file in self.needed_files or self.has_turn(file.stem, turns)
+            return file in self.needed_files or self.has_turn(file.stem, slow)
         if file.relative_to(ROOT).as_posix() in self.changed or not ids.isdisjoint(self.needed_ids):
             return True
-        return any(self.has_turn(name.removeprefix("rlsuite/"), turns) for name in ids)
+        return any(self.has_turn(name.removeprefix("rlsuite/"), slow) for name in ids)
 
     def __str__(self) -> str:
         """Say in one line what runs and what does not."""

@@ -18,6 +18,7 @@ import selection
 from selection import (
     FILES_PER_FIXED_FILE,
     ROOT,
+    RUNS,
     SLOW_TURNS,
     TESTS,
     TURNS,
@@ -99,23 +100,23 @@ def test_a_plain_run_asks_nothing_of_git(monkeypatch: pytest.MonkeyPatch) -> Non
     assert Selection.of_run(configuration()) == FIXED
 
 
-@pytest.mark.parametrize(("slow", "turns"), [(False, TURNS), (True, SLOW_TURNS)])
-def test_each_id_and_file_runs_once_in_as_many_commits_as_there_are_turns(
-    slow: bool, turns: int
+@pytest.mark.parametrize(("slow", "turns", "count"), [(False, TURNS, RUNS), (True, SLOW_TURNS, 1)])
+def test_each_id_and_file_runs_as_often_in_as_many_commits_as_there_are_turns(
+    slow: bool, turns: int, count: int
 ) -> None:
     for first in (5, 100):
         runs = [since(turn=first + step) for step in range(turns)]
         running_ids = Counter(name for run in runs for name in ids(run, slow))
         running_files = Counter(path for run in runs for path in files(run, slow))
         for task_card in cards().values():
-            assert running_ids[task_card.name] == (turns if task_card.id in SMOKE else 1)
+            assert running_ids[task_card.name] == (turns if task_card.id in SMOKE else count)
         for path in TESTS.rglob("test_*.py"):
-            assert running_files[path] == (turns if path.parent in selection.LAWS else 1)
+            assert running_files[path] == (turns if path.parent in selection.LAWS else count)
 
 
 def test_a_turn_has_its_share_of_the_ids() -> None:
     """The ids of the suite ``smoke`` run at every turn."""
-    share = len(SMOKE) + (len(cards()) - len(SMOKE)) / TURNS
+    share = len(SMOKE) + (len(cards()) - len(SMOKE)) * RUNS / TURNS
     assert len(ids(since())) == pytest.approx(share, rel=0.25)
 
 
@@ -165,9 +166,10 @@ def test_what_the_kernel_imports_is_not_behind_a_file() -> None:
 def test_a_test_about_an_id_goes_with_the_id_and_others_with_their_file() -> None:
     file = find_test("test_zebra.py")
     turns = [since(turn=turn) for turn in range(TURNS)]
-    assert sorted(run.runs(file, {"Zebra-v0", "easy"}) for run in turns) == [False] * (
-        TURNS - 1
-    ) + [True]
+    assert (
+        sorted(run.runs(file, {"Zebra-v0", "easy"}) for run in turns)
+        == [False] * (TURNS - RUNS) + [True] * RUNS
+    )
     assert [run.runs(file, {"easy"}) for run in turns] == [run.runs(file) for run in turns]
     assert FIXED.runs(file, {"SAT-v0"})
     assert since("tests/puzzles/logic/test_zebra.py").runs(file, {"Zebra-v0"})
@@ -241,4 +243,4 @@ def test_a_run_begins_with_what_it_leaves_out(tmp_path: Path) -> None:
 def test_the_docs_say_the_shares() -> None:
     text = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
     assert f"one in {FILES_PER_FIXED_FILE} of the other test files" in text
-    assert f"and 1/{TURNS} of everything else (1/{SLOW_TURNS} of the slow tests)" in text
+    assert f"and {RUNS}/{TURNS} of everything else (1/{SLOW_TURNS} of the slow tests)" in text
