@@ -29,10 +29,7 @@ TURNS = 5
 """Number of consecutive commits in which each test of what has not changed runs RUNS times."""
 RUNS = 3
 SLOW_TURNS = 18
-"""Number of commits in which a slow test runs once.
-
-One test in seven is slow, and these take four fifths of the time.
-"""
+"""Number of commits in which a slow test runs once."""
 SLOW_TESTS = TESTS / "slow_tests.txt"
 """Functions whose tests take long, one a line.
 

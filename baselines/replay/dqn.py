@@ -21,7 +21,6 @@ import optax
 from gymnasium import spaces
 
 from rlbench_suite.core.agent import CannotPlay
-from rlbench_suite.core.arrays import FloatArray
 from rlbench_suite.core.policy import ActingParameters
 from rlbench_suite.core.task import Task
 
@@ -30,6 +29,8 @@ from ..scripted import nth_legal
 from .replay_agent import Algorithm, Experience, LearnerState, ReplayAgent, ReplayConfig
 
 if TYPE_CHECKING:
+    from rlbench_suite.core.arrays import FloatArray
+
     from ..flat_task import FlatTask
     from ..networks import Moments
 

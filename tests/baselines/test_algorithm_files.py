@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 BASELINES = Path(__file__).parents[2] / "baselines"
-CONTRACT = {
-    "rlbench_suite.core.agent",
-    "rlbench_suite.core.arrays",  # names of array types, no code
-    "rlbench_suite.core.policy",
-    "rlbench_suite.core.task",
-}
+CONTRACT = {"rlbench_suite.core.agent", "rlbench_suite.core.policy", "rlbench_suite.core.task"}
 ALGORITHMS = (
     "ppo/ppo.py",
     "ppo/recurrent.py",
