@@ -28,6 +28,7 @@ from rlbench_suite.core.episode import (
     ContextSource,
     Episode,
     advance,
+    average_agents,
     begin,
     scalar_return,
 )
@@ -136,7 +137,7 @@ class FunctionalEnv:
         info.setdefault("invalid_action", ~is_valid)
         info |= {"terminated": result.terminated, "truncated": result.truncated}
         if self.task.card.objectives:
-            info["vector_reward"] = result.reward
+            info["vector_reward"] = average_agents(self.task, result.reward)
         reward = scalar_return(self.task, result.reward)
         return result.observation, episode, reward, result.terminated | result.truncated, info
 

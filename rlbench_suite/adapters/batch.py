@@ -32,10 +32,10 @@ from rlbench_suite.core.episode import (
     Episode,
     Step,
     advance,
+    average_agents,
     begin,
     check_weights,
     reset_where,
-    scalar_return,
     seed_key,
     weighted_sum,
 )
@@ -348,11 +348,7 @@ class TaskVectorEnv(WithGoals, gymnasium.vector.VectorEnv[Any, Any, Any]):
                 self._last = latest
                 self._over = over
                 outcome = step if same_step else latest
-                reward = (
-                    scalar_return(self.task, outcome.reward)
-                    if self.card.agents > 1
-                    else outcome.reward
-                )
+                reward = average_agents(self.task, outcome.reward)
                 info = latest.info
                 if self.weights is not None:
                     info = info | {"vector_reward": reward}

@@ -5,6 +5,7 @@ It has one dict entry an agent, and the same episode as the joint environment.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -18,7 +19,7 @@ from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.frame_rate import frame_rate
 from rlbench_suite.adapters.maskable import MaskableMultiDiscrete
 from rlbench_suite.adapters.task_env import RENDER_MODES, EnvState, TaskEnv
-from rlbench_suite.core.episode import Episode, action_sizes
+from rlbench_suite.core.episode import Episode, action_sizes, weighted_space
 from rlbench_suite.core.policy import Policy
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
@@ -28,11 +29,13 @@ from rlbench_suite.foundation.unknown_names import unknown
 class TaskParallelEnv(ParallelEnv[str, Any, Any]):
     """A PettingZoo environment in which all agents act at once.
 
-    The agents are ``agent_0`` to ``agent_{n-1}``, all alive until the episode is over.
+    The agents are ``agent_0`` to ``agent_{n-1}``. Where agents of a task die or join, ``agents``
+    has those that are alive; elsewhere all live until the episode is over.
 
     Observations, actions and rewards of agent ``i`` are row ``i`` of the task's. Where the task has
     action masks an observation is ``{"observation": ..., "action_mask": int8}``. Infos carry what
     concerns all agents (``success``, measures), and row ``i`` of what is measured per agent.
+    Rewards of several objectives are vectors ``(k,)``, as in MOMAland, unless there are weights.
 
     Args:
         task: a task for more than one agent.
@@ -40,6 +43,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         render_mode: ``"rgb_array"`` or ``"ansi"``.
         max_cycles: time limit in steps; none if None. ``pettingzoo.make`` passes the card's
             horizon.
+        weights: of the objectives; rewards are then weighted sums.
 
     Raises:
         ValueError: the task is for one agent, or a value is unknown or out of range.
@@ -51,12 +55,13 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         split: str | int = "train",
         render_mode: str | None = None,
         max_cycles: int | None = None,
+        weights: Sequence[float] | None = None,
     ) -> None:
         if task.card.agents < 2:
             raise ValueError(f"{task.card.id} has one agent; make it with gymnasium.make.")
         if max_cycles is not None and max_cycles < 1:
             raise ValueError(f"max_cycles is at least 1, got {max_cycles!r}.")
-        self._joint = JointEnv(task, split, render_mode)
+        self._joint = JointEnv(task, split, render_mode, weights)
         self.task = task
         self.card = task.card
         self.signals = task.signals
@@ -74,6 +79,12 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
             agent_spaces(task.observation_space, task.card.agents)
         )
         self.action_spaces = self._by_agent(agent_spaces(task.action_space, task.card.agents))
+        self.reward_spaces = self._by_agent(
+            spaces.Box(*bounds, dtype=task.dtype.type)
+            for bounds in zip(
+                self._joint.reward_space.low, self._joint.reward_space.high, strict=True
+            )
+        )
         self._masked = type(task).action_mask is not Task.action_mask
         if self._masked:
             self._mask_ends = np.cumsum(
@@ -100,6 +111,10 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         """Return the space of the agent's actions, the same object at each call."""
         return self.action_spaces[agent]
 
+    def reward_space(self, agent: str) -> spaces.Box:
+        """Return the space of the agent's rewards, the same object at each call."""
+        return self.reward_spaces[agent]
+
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -112,14 +127,15 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
             ValueError: the seed is negative or too large.
         """
         observation, info = self._joint.reset(seed=seed)
-        self.agents = self.possible_agents[:]
-        return self._observations(observation, info), self._infos(info)
+        self.agents = self._living_agents(info.get("alive"))
+        observations = _select(self._observations(observation, info), self.agents)
+        return observations, _select(self._infos(info), self.agents)
 
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[
         dict[str, Any],
-        dict[str, float],
+        dict[str, Any],
         dict[str, bool],
         dict[str, bool],
         dict[str, dict[str, Any]],
@@ -141,22 +157,31 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         if strangers := [agent for agent in actions if agent not in self._checks]:
             raise ValueError(unknown("agent", strangers[0], self.possible_agents))
         try:
-            joint = np.stack([actions[agent] for agent in self.agents])
+            joint = np.stack(
+                [
+                    actions[agent] if agent in self.agents else idle
+                    for agent, idle in self._by_agent(self.task.noop_action()).items()
+                ]
+            )
             observation, rewards, terminated, truncated, info = self._joint.step(joint)
         except (TypeError, ValueError):
             self._blame(actions)
             raise
         if self.max_cycles is not None and self._joint.steps >= self.max_cycles:
             truncated = not terminated
-        if terminated or truncated:
-            self.agents = []
-        return (
+        living_agents = self._living_agents(info.get("alive"))
+        named_agents = [
+            agent for agent in self.possible_agents if agent in {*self.agents, *living_agents}
+        ]
+        by_agent = (
             self._observations(observation, info),
-            self._by_agent(np.asarray(rewards).tolist()),
-            self._by_agent([terminated] * self.card.agents),
+            self._by_agent(rewards if rewards.ndim > 1 else rewards.tolist()),
+            {agent: terminated or agent not in living_agents for agent in self.possible_agents},
             self._by_agent([truncated] * self.card.agents),
             self._infos(info),
         )
+        self.agents = [] if terminated or truncated else living_agents
+        return tuple(_select(values, named_agents) for values in by_agent)  # type: ignore[return-value]
 
     def render(self) -> Any:
         """Return a picture (``rgb_array``) or a description (``ansi``) of the current state."""
@@ -201,7 +226,8 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
     @joint_state.setter
     def joint_state(self, state: EnvState) -> None:
         self._joint.state = state
-        self.agents = [] if state.over else self.possible_agents[:]
+        alive = self.task.alive(state.episode.state, state.episode.params)
+        self.agents = [] if state.over else self._living_agents(alive)
 
     @property
     def episode(self) -> Episode:
@@ -213,6 +239,12 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         return self._joint.reference()
 
     # -- from arrays of all agents to dicts by agent -----------------------------------------------
+
+    def _living_agents(self, alive: Any) -> list[str]:
+        """Return the agents that are alive, in their order; all of them for None."""
+        if alive is None:
+            return self.possible_agents[:]
+        return [agent for agent, lives in self._by_agent(alive).items() if lives]
 
     def _by_agent(self, values: Any) -> dict[str, Any]:
         return dict(zip(self.possible_agents, values, strict=True))
@@ -253,12 +285,26 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
 class JointEnv(TaskEnv):
     """All agents as one environment, with one reward for each agent."""
 
-    def __init__(self, task: Task[Any, Any], *args: Any) -> None:
-        super().__init__(task, *args)
+    def __init__(
+        self,
+        task: Task[Any, Any],
+        split: str | int,
+        render_mode: str | None,
+        weights: Sequence[float] | None,
+    ) -> None:
+        super().__init__(task, split, render_mode, weights)
         self.reward_space = task.reward_space
+        if self.weights is not None:
+            self.reward_space = weighted_space(task.reward_space, self.weights, task.dtype)
 
-    def _reward(self, reward: np.ndarray) -> np.ndarray:
+    def _join_agents(self, reward: np.ndarray) -> np.ndarray:
+        """Return the rewards as they are, a row for each agent."""
         return reward
+
+
+def _select(values: dict[str, Any], agents: Sequence[str]) -> dict[str, Any]:
+    """Return the entries of some agents."""
+    return {agent: values[agent] for agent in agents}
 
 
 def agent_spaces(space: spaces.Space[Any], count: int) -> list[spaces.Space[Any]]:
@@ -296,6 +342,7 @@ def make(
     dtype: str = "float32",
     render_mode: str | None = None,
     max_cycles: int | None = None,
+    weights: Sequence[float] | None = None,
     **settings: Any,
 ) -> TaskParallelEnv:
     """Make an environment for PettingZoo's ``"parallel"`` registry; keywords as for the single env.
@@ -305,7 +352,7 @@ def make(
             task.
     """
     task = find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype)
-    return TaskParallelEnv(task, split, render_mode, max_cycles)
+    return TaskParallelEnv(task, split, render_mode, max_cycles, weights)
 
 
 def make_aec(task_id: str, **keywords: Any) -> AECEnv[str, Any, Any]:

@@ -22,8 +22,8 @@ from rlbench_suite.core.episode import (
     Episode,
     Step,
     advance,
+    average_agents,
     begin,
-    scalar_return,
     seed_key,
 )
 from rlbench_suite.core.task import Task
@@ -89,9 +89,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
             )
         if terminated:
             info["end_reason"] = self.task.why_over(self.episode.state, self.episode.params, info)
-        reward = self.last_step.reward
-        if self.task.card.agents > 1:
-            reward = scalar_return(self.task, reward)
+        reward = average_agents(self.task, self.last_step.reward)
         return self.last_step.observation, python_scalar(reward), terminated, False, info
 
     def _info(self) -> dict[str, Any]:

@@ -9,21 +9,19 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from rlbench_suite.core.episode import scalar_return, weighted_space
+from rlbench_suite.core.episode import average_agents, weighted_space
 from rlbench_suite.core.task import Task
 
 
 def shown_reward_space(task: Task[Any, Any], weights: Sequence[float] | None) -> spaces.Box:
     """Return the space of rewards as Gymnasium gets them.
 
-    They are vectors for objectives without weights, else numbers.
+    They are vectors for objectives without weights, else numbers; agents are averaged.
     """
     space = task.reward_space
-    if weights is not None:
-        return weighted_space(space, weights, task.dtype)
-    if task.card.agents == 1:
-        return space
-    return task.box(scalar_return(task, space.low), scalar_return(task, space.high))
+    if task.card.agents > 1:
+        space = task.box(average_agents(task, space.low), average_agents(task, space.high))
+    return space if weights is None else weighted_space(space, weights, task.dtype)
 
 
 def with_resets(space: spaces.Box, mode: AutoresetMode) -> spaces.Box:

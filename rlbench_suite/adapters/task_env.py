@@ -26,8 +26,8 @@ from rlbench_suite.core.episode import (
     NO_LIMIT,
     ContextSource,
     Episode,
+    average_agents,
     check_weights,
-    scalar_return,
     seed_key,
     weighted_sum,
 )
@@ -236,20 +236,17 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
         if self._keeps_reward:
             return values
         observation, reward, terminated, truncated, info = values
+        reward = self._join_agents(reward)
         if self.weights is not None:
             info["vector_reward"] = reward
-        return observation, self._reward(reward), terminated, truncated, info
+            reward = weighted_sum(reward, self.weights, self.task.dtype)
+        elif self.card.objectives:
+            reward = reward.view(VectorReward)
+        return observation, reward if reward.ndim else float(reward), terminated, truncated, info
 
-    def _reward(self, reward: Any) -> Any:
-        """Reduce a reward vector to one number.
-
-        It is the mean over agents, or the weighted sum if there are weights.
-        """
-        if self.weights is not None:
-            return float(weighted_sum(reward, self.weights, self.task.dtype))
-        if self.card.objectives:
-            return reward.view(VectorReward)
-        return float(scalar_return(self.task, reward))
+    def _join_agents(self, reward: Any) -> Any:
+        """Return one reward for all agents: their mean."""
+        return average_agents(self.task, reward)
 
     def render(self) -> Any:
         """Return a picture (``rgb_array``) or a description (``ansi``) of the current state.

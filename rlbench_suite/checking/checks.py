@@ -32,8 +32,9 @@ from rlbench_suite.core.episode import (
     NO_LIMIT,
     ContextSource,
     Step,
+    action_offsets,
     action_sizes,
-    scalar_return,
+    average_agents,
     seed_key,
 )
 from rlbench_suite.core.policy import View, player_for, restrict_view
@@ -233,7 +234,7 @@ def _unequal_steps(task: Any, moments: list[Moment], step: Step) -> Iterator[tup
     Each comes with the difference.
     """
     step = jax.tree.map(np.asarray, step)
-    reward = scalar_return(task, step.reward) if task.card.agents > 1 else step.reward
+    reward = average_agents(task, step.reward)
     by_name = {
         "observation": step.observation,
         "reward": reward,
@@ -330,6 +331,28 @@ def illegal_action(rng: np.random.Generator, space: Any, mask: np.ndarray) -> An
         space.start.ravel()[choice] + forbidden - (ends[choice - 1] if choice else 0)
     )
     return action
+
+
+def check_deaths(bench: Bench) -> Iterator[str]:
+    """Check that no agent comes back, and that masks let the dead do nothing."""
+    task = bench.task
+    has_mask = "action_mask" in bench.plays[0].info
+    idle = task.noop_action() + action_offsets(task.action_space) if has_mask else None
+    for play in bench.plays:
+        alive = play.info["alive"]
+        has_died = np.zeros_like(alive)
+        for t, moment in enumerate(play.moments, 1):
+            has_died |= alive & ~moment.info["alive"]
+            alive = moment.info["alive"]
+            if (has_died & alive).any():
+                yield f"{_at(play, t)} agent {np.argmax(has_died & alive)} lives again."
+                return
+            if idle is not None and not moment.info["action_mask"][idle[~alive]].all():
+                yield f"{_at(play, t)} action_mask forbids the no-op action of a dead agent."
+                return
+            if moment.restart is not None:
+                alive = moment.restart[1]["alive"]
+                has_died = np.zeros_like(alive)
 
 
 def check_hostile_actions(bench: Bench) -> Iterator[str]:
@@ -598,6 +621,7 @@ CHECKS = {
     "text view": Check(check_text),
     "spelling of actions": Check(check_spelling),
     "picture": Check(check_picture),
+    "agents that die": Check(check_deaths, lambda bench: "alive" in bench.plays[0].info),
     "pettingzoo's parallel_api_test": Check(
         check_pettingzoo, lambda bench: bench.task.card.agents > 1
     ),

@@ -22,8 +22,8 @@ from rlbench_suite.core.task import Described
 DType = np.dtype[Any]
 Result = TypeVar("Result")
 ENGINE_NAMES = (
-    "score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "privileged", "cost",
-    "cost_so_far", "violates",
+    "score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "alive", "privileged",
+    "cost", "cost_so_far", "violates",
 )  # fmt: skip
 """Names of ``info`` that the engine fills in."""
 
@@ -51,15 +51,11 @@ def check_spaces(task: Described) -> None:
             f"{name}.action_space is {task.action_space}: only Box, Discrete and MultiDiscrete "
             "work."
         )
-    count = card.agents if card.agents > 1 else len(card.objectives)
-    shape = (count,) if count else ()
+    numbers = {"agents": card.agents if card.agents > 1 else 0, "objectives": len(card.objectives)}
+    shape = tuple(number for number in numbers.values() if number)
     if not isinstance(task.reward_space, spaces.Box) or task.reward_space.shape != shape:
-        if card.agents > 1:
-            why = f"{card.agents} agents"
-        elif count:
-            why = f"{count} objectives"
-        else:
-            why = "a scalar reward"
+        counts = [f"{number} {name}" for name, number in numbers.items() if number]
+        why = " and ".join(counts) or "a scalar reward"
         raise ContractError(
             f"{name}.reward_space is {task.reward_space}: the card says {why}, so a Box of {shape}."
         )

@@ -43,7 +43,7 @@ NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
 The eight keys of each step must have distinct 32-bit numbers.
 """
 
-VECTORS = ("action_mask", "privileged")
+VECTORS = ("action_mask", "alive", "privileged")
 """Entries of ``info`` that are vectors."""
 _FREE = -1
 """Number of the context in a :class:`ContextSource` of new contexts."""
@@ -224,6 +224,9 @@ def advance(
     t = t + 1
     if mask is None:
         mask = _action_mask(task, state, params)
+    alive = _alive(task, state, params)
+    if alive is not None:
+        action = where_alive(alive, action, task.noop_action())
     legal = is_legal(task, mask, action)
     if is_valid is not None:
         legal = legal & is_valid
@@ -233,6 +236,8 @@ def advance(
         next_state = jax.tree.map(lambda new, old: jnp.where(legal, new, old), next_state, state)
     reward = task.reward(state, action, next_state, draw_key(seed, index, t, Role.REWARD), params)
     check_result(task, "reward", reward, task.reward_space)
+    if alive is not None:
+        reward = where_alive(alive, reward, np.zeros((), task.dtype))
     terminated = task.terminal(next_state, draw_key(seed, index, t, Role.TERMINAL), params)
     check_flag(task, "terminal", terminated)
     cost = None
@@ -269,22 +274,43 @@ def _action_mask(task: Task[Any, Any], state: Any, params: Any) -> jax.Array | N
     return check_result(task, "action_mask", mask, choices, "its action space asks for")
 
 
+def _alive(task: Task[Any, Any], state: Any, params: Any) -> jax.Array | None:
+    alive = task.alive(state, params)
+    if alive is None:
+        return None
+    agents = jax.ShapeDtypeStruct((task.card.agents,), np.bool_)
+    return check_result(task, "alive", alive, agents, "one flag for each agent is")
+
+
+def where_alive(alive: Any, values: Any, other_values: Any) -> Any:
+    """Return the rows ``(agents, ...)`` of agents that are alive, and other values for the rest."""
+    return jnp.where(alive.reshape(-1, *(1,) * (values.ndim - 1)), values, other_values)
+
+
 def scalar_return(task: Task[Any, Any], total: Any) -> Any:
     """Reduce a reward or return ``(..., *reward shape)`` to one number.
 
-    Objectives are weighted, agents averaged.
+    Agents are averaged, objectives weighted.
 
     Works for NumPy and JAX. The terms are added in a fixed order, which gives the same bits
     everywhere.
     """
-    if not task.reward_space.shape:
+    mean = average_agents(task, total)
+    return weighted_sum(mean, task.card.weights, task.dtype) if task.card.objectives else mean
+
+
+def average_agents(task: Described, total: Any) -> Any:
+    """Return the mean over agents of a reward or return ``(..., *reward shape)``, NumPy or JAX.
+
+    It is ``(...)``, or ``(..., k)`` for k objectives. The reward of one agent stays as it is.
+    """
+    count = task.card.agents
+    if count == 1:
         return total
-    if task.card.objectives:
-        return weighted_sum(total, task.card.weights, task.dtype)
-    count = task.reward_space.shape[0]
+    by_agent = total.swapaxes(-1, -2) if task.card.objectives else total
     # This is not a division, because XLA turns a division by a constant into this product and NumPy
     # does not.
-    return weighted_sum(total, (1.0,) * count, task.dtype) * np.asarray(1 / count, task.dtype)
+    return weighted_sum(by_agent, (1.0,) * count, task.dtype) * np.asarray(1 / count, task.dtype)
 
 
 def weighted_sum(total: Any, weights: Sequence[float], dtype: np.dtype[Any]) -> Any:
@@ -295,14 +321,14 @@ def weighted_sum(total: Any, weights: Sequence[float], dtype: np.dtype[Any]) -> 
 
 
 def weighted_space(space: spaces.Box, weights: Sequence[float], dtype: np.dtype[Any]) -> spaces.Box:
-    """Return the space of the weighted sums of the vectors in a space of shape ``(k,)``."""
+    """Return the space of the weighted sums of vectors of a space, ``(k,)`` or ``(n, k)``."""
     signs = np.sign(np.asarray(weights, dtype))
     # A bound may be infinite, and infinity times zero is no number.
     lowest = np.select([signs > 0, signs < 0], [space.low, space.high], 0).astype(dtype)
     highest = np.select([signs > 0, signs < 0], [space.high, space.low], 0).astype(dtype)
     low = weighted_sum(lowest, weights, dtype)
     high = weighted_sum(highest, weights, dtype)
-    return spaces.Box(low, high, (), dtype.type)
+    return spaces.Box(low, high, low.shape, dtype.type)
 
 
 def check_weights(task: Described, weights: Sequence[float] | None) -> tuple[float, ...] | None:
@@ -383,6 +409,9 @@ def _info(
     mask = _action_mask(task, episode.state, episode.params)
     if mask is not None:
         info |= {"action_mask": mask, "invalid_action": ~legal}
+    alive = _alive(task, episode.state, episode.params)
+    if alive is not None:
+        info["alive"] = alive
     if task.privileged_space is not None:
         privileged = task.privileged(episode.state, episode.params)
         info["privileged"] = check_result(task, "privileged", privileged, task.privileged_space)

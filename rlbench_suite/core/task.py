@@ -418,6 +418,15 @@ class Task(Described, Generic[Params, State]):
         """
         return None
 
+    def alive(self, state: State, params: Params) -> jax.Array | None:
+        """Return which agents act and earn, bool ``(agents,)``; None if all do to the end.
+
+        An agent may join late, and does not come back once it has died. The engine plays the no-op
+        action for an agent that is not alive, which an action mask has to allow, and pays it
+        nothing. An agent that dies in a step is paid for that step.
+        """
+        return None
+
     def privileged(self, state: State, params: Params) -> jax.Array | None:
         """Return what a critic may see in training besides the observation.
 

@@ -63,10 +63,8 @@ def play(
     idle = task.noop_action()
     shape = (longest, len(seeds))
     rows_seen = np.zeros((*shape, agents, rows.features), np.float32)
-    rewards, costs, masks = np.zeros((*shape, *task.reward_space.shape)), None, None
+    rewards, costs, masks = np.zeros((*shape, *env.single_reward_space.shape)), None, None
     measures: dict[str, np.ndarray] = {}
-    if task.card.agents > 1:
-        rewards = np.zeros(shape)
     for t in range(longest):
         rows_seen[t] = rows.observe(observations).reshape(rows_seen.shape[1:])
         if (mask := rows.mask(infos.get("action_mask"))) is not None:

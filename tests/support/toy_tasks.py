@@ -218,6 +218,39 @@ class TwoAgents(Toy):
         return (action == jnp.arange(2)).astype(jnp.float32)
 
 
+class TwoAgentsTwoObjectives(TwoAgents):
+    """Two agents; what one earns by its own number is an objective, and what it costs another."""
+
+    def __init__(self) -> None:
+        Toy.__init__(self, horizon=4, agents=2, objectives=("own", "cost"), weights=(1.0, 0.5))
+        self.observation_space = self.box(0.0, 1.0, (2, 1))
+        self.action_space = spaces.MultiDiscrete([2, 2])
+        self.reward_space = self.box([[0.0, -2.0]] * 2, [[1.0, 0.0]] * 2)
+
+    def reward(self, state, action, next_state, key, params):
+        own = (action == jnp.arange(2)).astype(jnp.float32)
+        return jnp.stack([own, -2 * action.astype(jnp.float32)], 1)
+
+
+class Mortals(Toy):
+    """Three agents: the first dies in step 2, the last joins in step 3; a choice of 1 pays 1."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(horizon=6, agents=3, **more)
+        self.observation_space = self.box(0.0, 1.0, (3, 1))
+        self.action_space = spaces.MultiDiscrete([2, 2, 2])
+        self.reward_space = self.box(0.0, 1.0, (3,))
+
+    def transition(self, state, action, key, params):
+        return Clock(state.place + 1)
+
+    def alive(self, state, params):
+        return jnp.stack([state.place < 2, jnp.bool_(True), state.place >= 3])
+
+    def reward(self, state, action, next_state, key, params):
+        return action.astype(jnp.float32)
+
+
 class Cued(NamedTuple):
     place: Any
     cue: Any
