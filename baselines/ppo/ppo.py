@@ -333,7 +333,7 @@ class Transition(NamedTuple):
     next_x: jax.Array
     """Observation after the step, as ``x``: the final one where the episode ended."""
     terminated: jax.Array
-    """bool ``(T, N, A)``: the task ended with this step."""
+    """bool ``(T, N, A)``: the task ended with this step, or the agent died in it."""
     over: jax.Array
     """bool ``(T, N, A)``: terminated or truncated."""
     image: jax.Array | None = None
@@ -345,6 +345,8 @@ class Transition(NamedTuple):
     """Code of the image, float32 ``(T, N, A, codes)``, by the encoder that sampled the action."""
     next_code: jax.Array | None = None
     """Code of the image after the step, as ``code``."""
+    alive: jax.Array | None = None
+    """bool ``(T, N, A)``: the agent was alive before the step; None where no agent dies."""
 
 
 class TrainingState(NamedTuple):
@@ -404,11 +406,18 @@ def step_environments(
 ) -> tuple[Stream, tuple[Transition, Returns]]:
     """Take one step in every environment, with actions sampled from a distribution."""
     action = distribution.sample(noise)
+    last = stream.last
     stream, step, returns = step_episodes(flat, stream, action)
     reward = jax.vmap(flat.agent_rewards)(step.reward)
     if config.cost_weight and flat.task.has_cost:
         reward -= config.cost_weight * step.info["cost"][:, None]
     next_inputs = observe(flat, actor, step)
+    terminated = jnp.repeat(step.terminated[:, None], flat.agents, 1)
+    over = jnp.repeat((step.terminated | step.truncated)[:, None], flat.agents, 1)
+    alive = last.info.get("alive")
+    if alive is not None:
+        terminated |= ~step.info["alive"]
+        over |= ~step.info["alive"]
     transition = Transition(
         inputs.x,
         inputs.mask,
@@ -416,11 +425,12 @@ def step_environments(
         distribution.log_prob(action),
         reward,
         next_inputs.x,
-        terminated=jnp.repeat(step.terminated[:, None], flat.agents, 1),
-        over=jnp.repeat((step.terminated | step.truncated)[:, None], flat.agents, 1),
+        terminated,
+        over,
         image=inputs.image,
         code=inputs.code,
         next_code=next_inputs.code,
+        alive=alive,
     )
     return stream, (transition, returns)
 
@@ -518,6 +528,15 @@ class Batch(NamedTuple):
     """Target of the critic, float32 ``(B,)``."""
     image: jax.Array | None = None
     """Image, not encoded; None without images."""
+    alive: jax.Array | None = None
+    """Rows that count, bool ``(B,)``; None if all do."""
+
+
+def mean_of_living(values: jax.Array, alive: jax.Array | None) -> jax.Array:
+    """Return the mean over the entries of agents that were alive; 0 if there are none."""
+    if alive is None:
+        return values.mean()
+    return values.sum(where=alive) / jnp.maximum(alive.sum(), 1)
 
 
 def loss(networks: Any, batch: Batch, flat: FlatTask, config: Config) -> jax.Array:
@@ -529,10 +548,15 @@ def loss(networks: Any, batch: Batch, flat: FlatTask, config: Config) -> jax.Arr
     distribution = networks.actor(flat, x, batch.mask)
     ratio = jnp.exp(distribution.log_prob(batch.action) - batch.log_prob)
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
-    surrogate = jnp.minimum(ratio * batch.advantage, clipped * batch.advantage).mean()
+    surrogate = mean_of_living(
+        jnp.minimum(ratio * batch.advantage, clipped * batch.advantage), batch.alive
+    )
     error = mlp(networks.critic, x)[:, 0] - batch.target
-    bonus = config.entropy * distribution.entropy().mean() if config.entropy else 0.0
-    return config.value_weight * 0.5 * (error**2).mean() - surrogate - bonus
+    bonus: jax.Array | float = 0.0
+    if config.entropy:
+        bonus = config.entropy * mean_of_living(distribution.entropy(), batch.alive)
+    value_loss = config.value_weight * 0.5 * mean_of_living(error**2, batch.alive)
+    return value_loss - surrogate - bonus
 
 
 def optimiser(config: Config) -> optax.GradientTransformation:
@@ -574,7 +598,14 @@ def learn(
     next_value = mlp(critic, append_code(flat, next_x, rollout.next_code))[..., 0]
     advantage, target = advantages_and_targets(config, rollout, reward, value, next_value)
     batch = Batch(
-        x, rollout.mask, rollout.action, rollout.log_prob, advantage, target, rollout.image
+        x,
+        rollout.mask,
+        rollout.action,
+        rollout.log_prob,
+        advantage,
+        target,
+        rollout.image,
+        rollout.alive,
     )
     batch = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), batch)
 
@@ -605,9 +636,9 @@ def scale_rewards(
     discounted, returns = discounted_returns(
         training.discounted, rollout.reward, rollout.over, config.gamma
     )
-    mean_square = training.mean_square + ((returns**2).mean() - training.mean_square) / (
-        training.updates + 1
-    )
+    mean_square = training.mean_square + (
+        mean_of_living(returns**2, rollout.alive) - training.mean_square
+    ) / (training.updates + 1)
     scaled = rollout.reward * jax.lax.rsqrt(mean_square + 1e-8)
     return scaled, training._replace(discounted=discounted, mean_square=mean_square)
 
@@ -622,7 +653,9 @@ def advantages_and_targets(
     advantage = advantages(
         reward, value, next_value, rollout.terminated, rollout.over, config.gamma, config.gae_lambda
     )
-    return (advantage - advantage.mean()) / (advantage.std() + 1e-8), advantage + value
+    centred = advantage - mean_of_living(advantage, rollout.alive)
+    deviation = advantage.std(where=rollout.alive)
+    return centred / (deviation + 1e-8), advantage + value
 
 
 # -- train -----------------------------------------------------------------------------------------

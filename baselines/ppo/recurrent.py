@@ -219,7 +219,14 @@ def learn(
 
     # Arrange the data as sequences (steps, sequences, ...), one for each agent of each environment.
     batch = Batch(
-        normalised, rollout.mask, rollout.action, rollout.log_prob, advantage, target, rollout.image
+        normalised,
+        rollout.mask,
+        rollout.action,
+        rollout.log_prob,
+        advantage,
+        target,
+        rollout.image,
+        rollout.alive,
     )
     batch, over = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 1, 3), (batch, rollout.over))
     first_memories = training.memory.reshape(-1, unit.size)

@@ -440,6 +440,11 @@ class ReplayAgent(LearningAgent):
             raise CannotPlay(
                 f"{self.name} trains in one compiled program, but {task.card.id} runs on the host."
             )
+        if type(task).alive is not Task.alive:
+            raise CannotPlay(
+                f"{self.name} stores every agent's steps, and agents of {task.card.id} die. PPO "
+                "leaves out the steps of the dead."
+            )
         flatten_task(task, self.name)
 
     def algorithm(self, task: Task[Any, Any], config: Any) -> Algorithm:

@@ -18,8 +18,10 @@ from rlbench_suite.adapters.plain_env import PlainEnv
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.checking.checks import findings
+from rlbench_suite.core.agent import CannotPlay
 from rlbench_suite.core.episode import scalar_return
 from rlbench_suite.core.policy import View
+from rlbench_suite.core.registry import agent
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -143,6 +145,11 @@ def test_pettingzoos_own_test_passes_with_deaths_and_vectors() -> None:
 def test_the_dead_earn_nothing_and_their_actions_are_not_played() -> None:
     record = play(Mortals(), Constant((1, 1, 1)), range(2))
     assert record.total.tolist() == [[2, 6, 3]] * 2
+
+
+def test_agents_with_a_replay_buffer_refuse_tasks_whose_agents_die() -> None:
+    with pytest.raises(CannotPlay, match="agents of rlsuite/Toy-v0 die"):
+        next(agent("dqn").train(Mortals(), seed=0, budget="smoke"))
 
 
 class Undying(Mortals):

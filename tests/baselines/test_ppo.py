@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from toy_tasks import (
     Chain,
     CostlyBandit,
     Digits,
+    Mortals,
     Target,
     Toy,
     TwoAgents,
@@ -99,6 +101,34 @@ def test_agents_share_a_policy_and_act_on_what_each_sees() -> None:
     np.testing.assert_array_equal(
         play(TwoAgents(), train_policy(TwoAgents(), 8_000), range(2)).actions[0, 0], [0, 1]
     )
+
+
+def test_agents_learn_while_they_live() -> None:
+    record = play(Mortals(), train_policy(Mortals(), 8_000), range(2))
+    np.testing.assert_array_equal(record.total, [[2, 6, 3]] * 2)
+
+
+@pytest.mark.parametrize("alive", [[True] * 6, [True, False, True, False, False, True]])
+def test_the_dead_change_no_gradient(alive: list[bool]) -> None:
+    """The loss of some rows is that of a batch without the others, whatever these hold."""
+    flat = flatten_task(TwoAgents(), "ppo")
+    config = Config(total_steps=1, hidden=(4,), entropy=0.1)
+    networks = ppo.Networks.initial(flat, config, 0)
+    generator = np.random.default_rng(0)
+    floats = generator.normal(size=(4, 6)).astype(np.float32)
+    rows = np.array(alive)
+    batch = ppo.Batch(
+        x=floats[0][:, None],
+        mask=None,
+        action=np.zeros((6, 1), np.int32),
+        log_prob=floats[1],
+        advantage=floats[2],
+        target=floats[3],
+    )
+    gradient = jax.grad(ppo.loss)(networks, batch._replace(alive=rows), flat, config)
+    living = jax.tree.map(lambda leaf: leaf[rows], batch)
+    expected = jax.grad(ppo.loss)(networks, living, flat, config)
+    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), gradient, expected)
 
 
 def test_a_time_limit_does_not_end_the_value() -> None:
