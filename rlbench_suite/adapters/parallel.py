@@ -282,6 +282,99 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         }
 
 
+class TurnsEnv(AECEnv[str, Any, Any]):
+    """A game in turns as a PettingZoo environment in which only those act whose turn it is.
+
+    Args:
+        env: the same game, in which all act at once.
+    """
+
+    def __init__(self, env: TaskParallelEnv) -> None:
+        super().__init__()
+        self.env = env
+        self.task = env.task
+        self.card = env.card
+        self.metadata = env.metadata
+        self.render_mode = env.render_mode
+        self.possible_agents = env.possible_agents
+        self.observation_spaces = env.observation_spaces
+        self.action_spaces = env.action_spaces
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the space of the agent's observations, the same object at each call."""
+        return self.env.observation_space(agent)
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the space of the agent's actions, the same object at each call."""
+        return self.env.action_space(agent)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin an episode, as in the game in which all act at once."""
+        self._observations, self.infos = self.env.reset(seed, options)
+        self.agents = self.env.agents[:]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self._actions: dict[str, Any] = {}
+        self._select_next()
+
+    def observe(self, agent: str) -> Any:
+        """Return what the agent observes now."""
+        return self._observations[agent]
+
+    def step(self, action: Any) -> None:
+        """Take the action of the agent whose turn it is; None for one whose episode is over.
+
+        Raises:
+            ValueError: the action has a wrong shape or lies outside its space.
+            TypeError: the action is not numbers, or floats for a discrete space.
+        """
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        actions = self._actions | {agent: action}
+        if len(self._agents_to_act()) > len(actions):
+            self._actions = actions
+            self._cumulative_rewards[agent] = 0.0
+            self._clear_rewards()
+        else:
+            idle = dict(zip(self.possible_agents, self.task.noop_action(), strict=True))
+            results = self.env.step({agent: idle[agent] for agent in self.agents} | actions)
+            self._actions = {}
+            self._cumulative_rewards[agent] = 0.0
+            observations, rewards, terminations, truncations, infos = results
+            self._observations = self._observations | observations
+            self.rewards.update(rewards)
+            self.terminations.update(terminations)
+            self.truncations.update(truncations)
+            self.infos.update(infos)
+            self._accumulate_rewards()
+        self._select_next()
+        self._deads_step_first()
+
+    def render(self) -> Any:
+        """Return a picture (``rgb_array``) or a description (``ansi``) of the current state."""
+        return self.env.render()
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+    def state(self) -> np.ndarray:
+        """Return the fields of the task's state, as in the game in which all act at once."""
+        return self.env.state()
+
+    def _agents_to_act(self) -> list[str]:
+        """Return the agents that act in this step of the game, in their order."""
+        return [agent for agent in self.agents if self.infos[agent]["acting"]]
+
+    def _select_next(self) -> None:
+        """Select the next agent to act: the first one that acts now and has not yet."""
+        waiting_agents = [agent for agent in self._agents_to_act() if agent not in self._actions]
+        self.agent_selection = next(iter(waiting_agents or self.agents))
+
+
 class JointEnv(TaskEnv):
     """All agents as one environment, with one reward for each agent."""
 
@@ -351,13 +444,21 @@ def make(
         ValueError: the task is for one agent, or a value is unknown or has no meaning for this
             task.
     """
-    task = find_card(task_id, **settings).build(difficulty=difficulty, dtype=dtype)
+    card = find_card(task_id, **settings)
+    if card.game is not None and difficulty is not None:
+        raise ValueError(
+            f"A difficulty of {card.id} is an opponent, and here all sides are agents; leave it "
+            f"out (given: {difficulty!r})."
+        )
+    task = card.joint().build(difficulty=difficulty, dtype=dtype)
     return TaskParallelEnv(task, split, render_mode, max_cycles, weights)
 
 
 def make_aec(task_id: str, **keywords: Any) -> AECEnv[str, Any, Any]:
     """Make an environment for PettingZoo's ``"aec"`` registry.
 
-    The same agents take turns in it.
+    The agents act in turn: in a game in turns those whose turn it is, elsewhere one after another.
     """
-    return parallel_to_aec(make(task_id, **keywords))
+    env = make(task_id, **keywords)
+    in_turns = type(env.task).acting is not Task.acting
+    return TurnsEnv(env) if in_turns else parallel_to_aec(env)

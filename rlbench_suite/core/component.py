@@ -168,8 +168,22 @@ def component_tables(task: NamesComponents) -> dict[str, list[Row]]:
     if observation := task.observation_components():
         tables["observation"] = rows(task.observation_space, observation, agents)
     if action := task.action_components():
-        tables["action"] = rows(task.action_space, action, agents)
+        tables["action"] = rows(_space_of_choices(task), action, agents)
     return tables
+
+
+def _space_of_choices(task: NamesComponents) -> spaces.Space[Any]:
+    """Return the space of actions that the components of a task are about.
+
+    It is that of one agent where each agent makes one choice and the components name the choices.
+    """
+    space = task.action_space
+    agents = task.card.agents
+    if agents > 1 and isinstance(space, spaces.MultiDiscrete) and space.shape == (agents,):
+        choices = int(space.nvec[0])
+        if (space.nvec == choices).all() and len(task.action_components()) == choices:
+            return spaces.Discrete(choices, start=int(space.start[0]))
+    return space
 
 
 def action_in_words(task: NamesComponents, action: np.ndarray) -> str:
@@ -183,13 +197,14 @@ def action_in_words(task: NamesComponents, action: np.ndarray) -> str:
     numbers = np.asarray(action)
     declared = task.action_components()
     components = () if isinstance(declared, Mapping) else declared
-    if isinstance(task.action_space, spaces.Discrete):
-        index = int(numbers) - int(task.action_space.start)
-        return (
-            f"{_name_of_value(components, index)} ({int(numbers)})"
-            if components
-            else str(int(numbers))
-        )
+    space = _space_of_choices(task)
+    if isinstance(space, spaces.Discrete):
+        choice = int(numbers.flat[0])
+        if (numbers != choice).any():
+            return _numbers_in_words(numbers.ravel())
+        if not components:
+            return str(choice)
+        return f"{_name_of_value(components, choice - int(space.start))} ({choice})"
     size = sum(component.size for component in components)
     agents = (
         numbers.reshape(-1, size) if size and numbers.size % size == 0 else numbers.reshape(1, -1)

@@ -22,8 +22,8 @@ from rlbench_suite.core.task import Described
 DType = np.dtype[Any]
 Result = TypeVar("Result")
 ENGINE_NAMES = (
-    "score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "alive", "privileged",
-    "cost", "cost_so_far", "violates",
+    "score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "alive", "acting",
+    "privileged", "cost", "cost_so_far", "violates",
 )  # fmt: skip
 """Names of ``info`` that the engine fills in."""
 

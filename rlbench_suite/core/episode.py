@@ -14,7 +14,7 @@ import math
 import operator
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
 The eight keys of each step must have distinct 32-bit numbers.
 """
 
-VECTORS = ("action_mask", "alive", "privileged")
+VECTORS = ("action_mask", "alive", "acting", "privileged")
 """Entries of ``info`` that are vectors."""
 _FREE = -1
 """Number of the context in a :class:`ContextSource` of new contexts."""
@@ -224,9 +224,11 @@ def advance(
     t = t + 1
     if mask is None:
         mask = _action_mask(task, state, params)
-    alive = _alive(task, state, params)
-    if alive is not None:
-        action = where_alive(alive, action, task.noop_action())
+    alive = _agent_flags(task, "alive", state, params)
+    acting = _agent_flags(task, "acting", state, params)
+    for flags in (alive, acting):
+        if flags is not None:
+            action = rows_where(flags, action, task.noop_action())
     legal = is_legal(task, mask, action)
     if is_valid is not None:
         legal = legal & is_valid
@@ -237,7 +239,7 @@ def advance(
     reward = task.reward(state, action, next_state, draw_key(seed, index, t, Role.REWARD), params)
     check_result(task, "reward", reward, task.reward_space)
     if alive is not None:
-        reward = where_alive(alive, reward, np.zeros((), task.dtype))
+        reward = rows_where(alive, reward, np.zeros((), task.dtype))
     terminated = task.terminal(next_state, draw_key(seed, index, t, Role.TERMINAL), params)
     check_flag(task, "terminal", terminated)
     cost = None
@@ -274,17 +276,20 @@ def _action_mask(task: Task[Any, Any], state: Any, params: Any) -> jax.Array | N
     return check_result(task, "action_mask", mask, choices, "its action space asks for")
 
 
-def _alive(task: Task[Any, Any], state: Any, params: Any) -> jax.Array | None:
-    alive = task.alive(state, params)
-    if alive is None:
+def _agent_flags(
+    task: Task[Any, Any], function: Literal["alive", "acting"], state: Any, params: Any
+) -> jax.Array | None:
+    """Return what a function says of each agent, bool ``(agents,)``, or None."""
+    flags = getattr(task, function)(state, params)
+    if flags is None:
         return None
     agents = jax.ShapeDtypeStruct((task.card.agents,), np.bool_)
-    return check_result(task, "alive", alive, agents, "one flag for each agent is")
+    return check_result(task, function, flags, agents, "one flag for each agent is")
 
 
-def where_alive(alive: Any, values: Any, other_values: Any) -> Any:
-    """Return the rows ``(agents, ...)`` of agents that are alive, and other values for the rest."""
-    return jnp.where(alive.reshape(-1, *(1,) * (values.ndim - 1)), values, other_values)
+def rows_where(flags: Any, values: Any, other_values: Any) -> Any:
+    """Return the rows ``(agents, ...)`` of agents with a flag, and other values for the rest."""
+    return jnp.where(flags.reshape(-1, *(1,) * (values.ndim - 1)), values, other_values)
 
 
 def scalar_return(task: Task[Any, Any], total: Any) -> Any:
@@ -409,9 +414,10 @@ def _info(
     mask = _action_mask(task, episode.state, episode.params)
     if mask is not None:
         info |= {"action_mask": mask, "invalid_action": ~legal}
-    alive = _alive(task, episode.state, episode.params)
-    if alive is not None:
-        info["alive"] = alive
+    for name in ("alive", "acting"):
+        flags = _agent_flags(task, name, episode.state, episode.params)
+        if flags is not None:
+            info[name] = flags
     if task.privileged_space is not None:
         privileged = task.privileged(episode.state, episode.params)
         info["privileged"] = check_result(task, "privileged", privileged, task.privileged_space)

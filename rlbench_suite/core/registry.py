@@ -413,7 +413,8 @@ def register() -> None:
         if card.id not in gymnasium.registry:
             # register() compares it with all others.
             gymnasium.registry[card.id] = EnvSpec(**_registration(card))
-        if card.agents == 1:
+        joint = card.joint()
+        if joint.agents == 1:
             continue
         for kind, factory, table in (
             ("parallel", "make", pettingzoo.parallel_registry),
@@ -424,6 +425,6 @@ def register() -> None:
                     kind,
                     card.id,
                     f"rlbench_suite.adapters.parallel:{factory}",
-                    max_cycles=card.horizon,
+                    max_cycles=joint.horizon,
                     kwargs={"task_id": card.id},
                 )

@@ -427,6 +427,14 @@ class Task(Described, Generic[Params, State]):
         """
         return None
 
+    def acting(self, state: State, params: Params) -> jax.Array | None:
+        """Return which agents move now, bool ``(agents,)``; None if all move in every step.
+
+        A game in turns tells whose turn it is. The engine plays the no-op action for the others,
+        which an action mask has to allow. They may earn something all the same.
+        """
+        return None
+
     def privileged(self, state: State, params: Params) -> jax.Array | None:
         """Return what a critic may see in training besides the observation.
 

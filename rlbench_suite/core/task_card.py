@@ -93,6 +93,21 @@ class Constraint:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JointGame:
+    """The game behind a task against opponents, in which all sides are agents.
+
+    Args:
+        entry_point: its class, ``module:Class``, a :class:`rlbench_suite.core.game.Game`.
+        agents: number of agents of all sides.
+        horizon: largest number of its steps, which are the moves of both sides in turn.
+    """
+
+    entry_point: str
+    agents: int
+    horizon: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskCard:
     """Description of a task: identity, limits, parts, and the scores of known players.
 
@@ -139,6 +154,8 @@ class TaskCard:
             ``objectives``.
         hypervolume_reference: point below every return, from which hypervolume is measured.
         agents: number of agents; more than one makes it a PettingZoo task too.
+        game: the game of all sides, which makes the task a PettingZoo task too; None for a task
+            without opponents.
         host: True if a simulator of the host computes it (:mod:`rlbench_suite.core.host`) instead
             of pure functions.
         requires: module that computes it and that may be missing. Tests and pages then leave the
@@ -189,6 +206,7 @@ class TaskCard:
     weights: tuple[float, ...] = ()
     hypervolume_reference: tuple[float, ...] = ()
     agents: int = 1
+    game: JointGame | None = None
     host: bool = False
     requires: str = ""
     trained_on: str = ""
@@ -315,6 +333,27 @@ class TaskCard:
             self,
             id=f"{self.id}{joint}context={context.label}",
             context=context,
+            optimum=None,
+            optima={},
+        )
+
+    def joint(self) -> TaskCard:
+        """Return the card of the game in which all sides are agents; this card without a game.
+
+        Nobody has measured scores there, since what one side wins another loses.
+        """
+        if self.game is None:
+            return self
+        return replace(
+            self,
+            id=f"{self.id}{'&' if '?' in self.id else '?'}sides=all",
+            entry_point=self.game.entry_point,
+            agents=self.game.agents,
+            horizon=self.game.horizon,
+            game=None,
+            reference="",
+            yardsticks={},
+            difficulties={},
             optimum=None,
             optima={},
         )

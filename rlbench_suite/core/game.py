@@ -1,0 +1,238 @@
+"""Games of several sides: the contract of a game, and one side of it as a task.
+
+A game is a task in which all sides are agents, for PettingZoo, self-play and equilibria. Seen from
+one side, whose opponents are players of the family, it is a task like any other: an agent trains on
+it, a reference player sets its scale, and a report compares scores.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.core.arrays import Float, Int
+from rlbench_suite.core.component import Components
+from rlbench_suite.core.episode import rows_where
+from rlbench_suite.core.policy import Policy, View, privileged_player
+from rlbench_suite.core.task import Params, State, Task
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics import keys
+
+
+class Game(Task[Params, State]):
+    """A task of two sides or more, with one agent each, all of whom have equal spaces.
+
+    Rewards are one for each agent. A game in turns says in :meth:`Task.acting` whose turn it is.
+    """
+
+    @abc.abstractmethod
+    def won(self, state: State, params: Params) -> jax.Array:
+        """Return which agents have won by now, bool ``(agents,)``."""
+
+    def describe_seat(self, state: State, params: Params, seat: int) -> str:
+        """Describe in words what the agent of a seat observes; by default what all do."""
+        return self.describe(state, params)
+
+
+class SeatState(NamedTuple):
+    """A game seen from one seat."""
+
+    game: Any
+    """State of the game."""
+    seat: Int
+    """The agent's own seat."""
+    memory: Any
+    """Memory of the opponent."""
+    earned: Float
+    """What the agent earned in its last step and in the replies to it."""
+
+
+class AgainstOpponent(Task[Any, SeatState]):
+    """One seat of a game; an opponent of the family plays the others.
+
+    The seat is sampled in each episode. A step is one's own move and the replies to it. The
+    opponent is a player for all agents of the game, whose action for one's own seat is not played;
+    a difficulty of the card chooses it.
+    """
+
+    #: Players ``module:Class`` of the game by difficulty.
+    opponents: ClassVar[Mapping[float, str]]
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        if difficulty not in self.opponents:
+            raise ValueError(
+                f"A difficulty of {card.id} is one of {[*self.opponents]}; got {difficulty!r}."
+            )
+        self.game: Game[Any, Any] = card.joint().build(dtype=dtype)
+        self.opponent = self.player(self.opponents[difficulty])
+        self.observation_space = first_row(self.game.observation_space)
+        self.action_space = first_row(self.game.action_space)
+        self.reward_space = first_row(self.game.reward_space)
+        self.picture_shape = self.game.picture_shape  # type: ignore[misc]
+        self.measures = self.game.measures  # type: ignore[misc]
+
+    @abc.abstractmethod
+    def player(self, name: str) -> Policy:
+        """Return a player of all agents of the game."""
+
+    # -- the functions of an episode ---------------------------------------------------------------
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Any:
+        """Sample the context of the game."""
+        return self.game.sample_params(key, split)
+
+    def initial(self, key: jax.Array, params: Any) -> SeatState:
+        """Sample a seat, and play the moves of the opponent that come first."""
+        data = jax.random.key_data(key)
+        seat = self.bits(jax.random.wrap_key_data(keys.fold_in(data, 0)), 1)[0]
+        game = self.game.initial(jax.random.wrap_key_data(keys.fold_in(data, 1)), params)
+        state = SeatState(
+            game,
+            (seat % np.uint32(self.game.card.agents)).astype(jnp.int32),
+            self.opponent.initial(params),
+            jnp.zeros((), self.dtype),
+        )
+        return self._await_turn(state, keys.fold_in(data, 2), params)
+
+    def transition(
+        self, state: SeatState, action: jax.Array, key: jax.Array, params: Any
+    ) -> SeatState:
+        """Play one's own move, then those of the opponent until it is one's turn again."""
+        data = jax.random.key_data(key)
+        state = state._replace(earned=jnp.zeros((), self.dtype))
+        joint = jnp.broadcast_to(self.game.noop_action(), self.game.action_space.shape)
+        memory = state.memory
+        if self.game.acting(state.game, params) is None:  # all move at once
+            joint, memory = self._opponents_move(state, keys.fold_in(data, 0), params)
+        joint = joint.at[state.seat].set(action.astype(joint.dtype))
+        state = self._play(state._replace(memory=memory), joint, keys.fold_in(data, 1), params)
+        return self._await_turn(state, keys.fold_in(data, 2), params)
+
+    def _await_turn(self, state: SeatState, data: jax.Array, params: Any) -> SeatState:
+        """Let the opponent move until it is one's own turn or the game is over."""
+        if self.game.acting(state.game, params) is None:
+            return state
+
+        def waits(carry: tuple[jax.Array, SeatState]) -> jax.Array:
+            _, state = carry
+            over = self.game.terminal(state.game, jax.random.wrap_key_data(data), params)
+            acting: Any = self.game.acting(state.game, params)
+            return ~over & ~acting[state.seat]
+
+        def reply(carry: tuple[jax.Array, SeatState]) -> tuple[jax.Array, SeatState]:
+            count, state = carry
+            joint, memory = self._opponents_move(state, keys.fold_in(data, 2 * count), params)
+            state = state._replace(memory=memory)
+            return count + 1, self._play(state, joint, keys.fold_in(data, 2 * count + 1), params)
+
+        return jax.lax.while_loop(waits, reply, (jnp.int32(0), state))[1]
+
+    def _opponents_move(
+        self, state: SeatState, data: jax.Array, params: Any
+    ) -> tuple[jax.Array, Any]:
+        """Return the opponent's action for all agents, and its next memory."""
+        look_key, move_key = (jax.random.wrap_key_data(keys.fold_in(data, i)) for i in range(2))
+        view = View(
+            self.game.observation(state.game, look_key, params),
+            self.game.action_mask(state.game, params),
+            state.game,
+            params,
+        )
+        return self.opponent.act(state.memory, view, move_key)
+
+    def _play(self, state: SeatState, joint: jax.Array, data: jax.Array, params: Any) -> SeatState:
+        """Make one step of the game, in which only those act whose turn it is."""
+        move_key, pay_key = (jax.random.wrap_key_data(keys.fold_in(data, i)) for i in range(2))
+        acting = self.game.acting(state.game, params)
+        if acting is not None:
+            joint = rows_where(acting, joint, self.game.noop_action())
+        game = self.game.transition(state.game, joint, move_key, params)
+        rewards = self.game.reward(state.game, joint, game, pay_key, params)
+        return state._replace(game=game, earned=state.earned + rewards[state.seat])
+
+    def observation(self, state: SeatState, key: jax.Array, params: Any) -> Any:
+        """Return what the agent of the seat observes."""
+        return jax.tree.map(
+            lambda rows: rows[state.seat], self.game.observation(state.game, key, params)
+        )
+
+    def action_mask(self, state: SeatState, params: Any) -> jax.Array | None:
+        """Return the legal actions of the agent of the seat."""
+        mask = self.game.action_mask(state.game, params)
+        return None if mask is None else mask.reshape(self.game.card.agents, -1)[state.seat]
+
+    def reward(
+        self, state: SeatState, action: jax.Array, next_state: SeatState, key: jax.Array,
+        params: Any,
+    ) -> jax.Array:  # fmt: skip
+        """Return what the step and the replies to it earned."""
+        return next_state.earned
+
+    def terminal(self, state: SeatState, key: jax.Array, params: Any) -> jax.Array:
+        """Return whether the game is over."""
+        return self.game.terminal(state.game, key, params)
+
+    def info(self, state: SeatState, params: Any) -> dict[str, jax.Array]:
+        """Return the measures of the game, and whether the agent of the seat has won."""
+        won = self.game.won(state.game, params)[state.seat]
+        return self.game.info(state.game, params) | {"success": won}
+
+    # -- text and pixels ---------------------------------------------------------------------------
+
+    def observation_components(self) -> Components:
+        """Name the entries of an observation, which are those of each agent of the game."""
+        return self.game.observation_components()
+
+    def action_components(self) -> Components:
+        """Name the entries or values of an action, which are those of each agent of the game."""
+        return self.game.action_components()
+
+    def describe(self, state: SeatState, params: Any) -> str:
+        """Describe what the agent of the seat observes."""
+        return self.game.describe_seat(state.game, params, int(state.seat))
+
+    def rules(self) -> str:
+        """Return the rules of the game."""
+        return self.game.rules()
+
+    def draw(self, state: SeatState, params: Any) -> np.ndarray:
+        """Draw the game."""
+        return self.game.draw(state.game, params)
+
+
+def first_row(space: spaces.Space[Any]) -> Any:
+    """Return the space of the first agent in a space of all.
+
+    Raises:
+        TypeError: the space is neither a Box nor MultiDiscrete with one row for each agent.
+    """
+    if isinstance(space, spaces.Box):
+        bounds: Any = space.low[0], space.high[0]
+        return spaces.Box(*bounds, space.shape[1:], space.dtype)  # type: ignore[arg-type]
+    if isinstance(space, spaces.MultiDiscrete):
+        choices = space.nvec[0]
+        return spaces.MultiDiscrete(choices) if choices.ndim else spaces.Discrete(int(choices))
+    raise TypeError(f"{space} is neither a Box nor MultiDiscrete.")
+
+
+@privileged_player
+class SeatPlayer(NamedTuple):
+    """A player of a whole game as a player of one seat. It reads the state of the game."""
+
+    player: Any
+
+    def initial(self, params: Any) -> Any:
+        """Return the memory of the player."""
+        return self.player.initial(params)
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """Return the player's action for one's own seat."""
+        joint, memory = self.player.act(memory, View(None, None, view.state.game, view.params), key)
+        return joint[view.state.seat], memory
