@@ -21,6 +21,7 @@ TASK_NAMES = (
     "Hopper-v0",
     "Vicsek-v0",
     "TreasureMaps-v0",
+    "ConnectFour-v0",
     "PointMaze-v0",
     "MarsCoverage-v0",
     "TMaze-v0",
