@@ -282,7 +282,7 @@ class ConnectFourAgainst(AgainstOpponent):
     """One side of the game, which is sampled; see the module's docstring."""
 
     game: ConnectFour
-    opponents: ClassVar[Mapping[float, str]] = {
+    opponents: ClassVar[Mapping[float | None, str]] = {
         0: f"{__name__}:RandomMoves",
         1: f"{__name__}:OneMoveAhead",
         2: f"{__name__}:TwoMovesAhead",
@@ -314,6 +314,8 @@ class ConnectFourAgainst(AgainstOpponent):
 
     def why_over(self, state: Any, params: Any, info: dict[str, Any]) -> str:
         """Say who won."""
+        if state.forfeited:
+            return "an illegal move, which loses"
         if int(state.game.winner) < 0:
             return "the board is full, a draw"
         return "four in a line" if info["success"] else "the opponent has four in a line"

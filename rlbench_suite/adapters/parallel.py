@@ -80,8 +80,8 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         )
         self.action_spaces = self._by_agent(agent_spaces(task.action_space, task.card.agents))
         self.reward_spaces = self._by_agent(
-            spaces.Box(*bounds, dtype=task.dtype.type)
-            for bounds in zip(
+            spaces.Box(low, high, shape=low.shape, dtype=task.dtype.type)
+            for low, high in zip(
                 self._joint.reward_space.low, self._joint.reward_space.high, strict=True
             )
         )
@@ -163,12 +163,13 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
                     for agent, idle in self._by_agent(self.task.noop_action()).items()
                 ]
             )
-            observation, rewards, terminated, truncated, info = self._joint.step(joint)
+            observation, reward, terminated, truncated, info = self._joint.step(joint)
         except (TypeError, ValueError):
             self._blame(actions)
             raise
         if self.max_cycles is not None and self._joint.steps >= self.max_cycles:
             truncated = not terminated
+        rewards = np.asarray(reward)
         living_agents = self._living_agents(info.get("alive"))
         named_agents = [
             agent for agent in self.possible_agents if agent in {*self.agents, *living_agents}
@@ -414,8 +415,8 @@ def agent_spaces(space: spaces.Space[Any], count: int) -> list[spaces.Space[Any]
         ]
     if isinstance(space, spaces.Box) and space.shape[:1] == (count,):
         return [
-            spaces.Box(*bounds, dtype=space.dtype)
-            for bounds in zip(space.low, space.high, strict=True)
+            spaces.Box(low, high, shape=low.shape, dtype=space.low.dtype.type)
+            for low, high in zip(space.low, space.high, strict=True)
         ]
     if isinstance(space, spaces.MultiDiscrete) and space.shape[:1] == (count,):
         return [MaskableMultiDiscrete(n) if n.ndim else spaces.Discrete(int(n)) for n in space.nvec]

@@ -72,8 +72,8 @@ class PlainEnv(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step once.
 
-        An action that the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says
-        why.
+        An action that the mask forbids leaves the state as it is, or loses a game;
+        ``info["invalid_reason"]`` says why.
         """
         action = self._check_action(action)
         mask = self.last_step.info.get("action_mask")

@@ -192,8 +192,8 @@ class TaskEnv(WithGoals, gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Step once.
 
-        An action that the mask forbids leaves the state as it is; ``info["invalid_reason"]`` says
-        why.
+        An action that the mask forbids leaves the state as it is, or loses a game;
+        ``info["invalid_reason"]`` says why.
 
         Raises:
             ValueError, TypeError: the action is not in the action space.

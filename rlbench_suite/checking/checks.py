@@ -306,10 +306,11 @@ def check_masks(bench: Bench) -> Iterator[str]:
                 f"{env.action_masks().astype(int)}."
             )
         if not mask.all():
-            state = leaves(env.episode.state)
+            task, episode = env.task, env.episode
+            refused = leaves(task.after_illegal_action(episode.state, episode.params))
             action = illegal_action(rng, space, mask)
             *_, info = env.step(action)
-            if leaves(env.episode.state) != state:
+            if leaves(env.episode.state) != refused:
                 yield f"The action {action!r} is masked and changes the state."
             if not (info["invalid_action"] and info.get("invalid_reason")):
                 yield f"The action {action!r} is masked, and info does not say so with a reason."

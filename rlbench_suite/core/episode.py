@@ -212,8 +212,8 @@ def advance(
             is over at that step, as in Gymnasium's ``TimeLimit``.
         mask: the ``action_mask`` that the last step has shown, so that it need not be computed
             again.
-        is_valid: False leaves the state as it is, as an action does that the mask forbids, bool
-            ``()``; for callers that cannot refuse an action. None means that the action is in the
+        is_valid: False is played as an action that the mask forbids, which leaves the state as it
+            is by default, bool ``()``; for callers that cannot refuse an action. None means that the action is in the
             action space.
 
     Raises:
@@ -235,7 +235,8 @@ def advance(
     next_state = task.transition(state, action, draw_key(seed, index, t, Role.TRANSITION), params)
     check_same_shapes(task, "transition", next_state, state)
     if mask is not None or is_valid is not None:
-        next_state = jax.tree.map(lambda new, old: jnp.where(legal, new, old), next_state, state)
+        refused = task.after_illegal_action(state, params)
+        next_state = jax.tree.map(lambda new, old: jnp.where(legal, new, old), next_state, refused)
     reward = task.reward(state, action, next_state, draw_key(seed, index, t, Role.REWARD), params)
     check_result(task, "reward", reward, task.reward_space)
     if alive is not None:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from rlbench_suite.core.arrays import Float, Int
+from rlbench_suite.core.arrays import Flag, Float, Int
 from rlbench_suite.core.component import Components
 from rlbench_suite.core.episode import rows_where
 from rlbench_suite.core.policy import Policy, View, privileged_player
@@ -50,7 +50,9 @@ class SeatState(NamedTuple):
     memory: Any
     """Memory of the opponent."""
     earned: Float
-    """What the agent earned in its last step and in the replies to it."""
+    """What the agent has earned so far."""
+    forfeited: Flag
+    """Whether it has lost by an illegal move."""
 
 
 class AgainstOpponent(Task[Any, SeatState]):
@@ -58,11 +60,11 @@ class AgainstOpponent(Task[Any, SeatState]):
 
     The seat is sampled in each episode. A step is one's own move and the replies to it. The
     opponent is a player for all agents of the game, whose action for one's own seat is not played;
-    a difficulty of the card chooses it.
+    a difficulty of the card chooses it. An illegal move loses the game.
     """
 
     #: Players ``module:Class`` of the game by difficulty.
-    opponents: ClassVar[Mapping[float, str]]
+    opponents: ClassVar[Mapping[float | None, str]]
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
@@ -98,6 +100,7 @@ class AgainstOpponent(Task[Any, SeatState]):
             (seat % np.uint32(self.game.card.agents)).astype(jnp.int32),
             self.opponent.initial(params),
             jnp.zeros((), self.dtype),
+            jnp.zeros((), bool),
         )
         return self._await_turn(state, keys.fold_in(data, 2), params)
 
@@ -106,7 +109,6 @@ class AgainstOpponent(Task[Any, SeatState]):
     ) -> SeatState:
         """Play one's own move, then those of the opponent until it is one's turn again."""
         data = jax.random.key_data(key)
-        state = state._replace(earned=jnp.zeros((), self.dtype))
         joint = jnp.broadcast_to(self.game.noop_action(), self.game.action_space.shape)
         memory = state.memory
         if self.game.acting(state.game, params) is None:  # all move at once
@@ -173,15 +175,20 @@ class AgainstOpponent(Task[Any, SeatState]):
         params: Any,
     ) -> jax.Array:  # fmt: skip
         """Return what the step and the replies to it earned."""
-        return next_state.earned
+        return next_state.earned - state.earned
+
+    def after_illegal_action(self, state: SeatState, params: Any) -> SeatState:
+        """Lose the game by as much as one can lose: else who is about to lose would rather stall."""
+        worst = jnp.asarray(self.reward_space.low, self.dtype)
+        return state._replace(earned=worst, forfeited=jnp.ones((), bool))
 
     def terminal(self, state: SeatState, key: jax.Array, params: Any) -> jax.Array:
         """Return whether the game is over."""
-        return self.game.terminal(state.game, key, params)
+        return state.forfeited | self.game.terminal(state.game, key, params)
 
     def info(self, state: SeatState, params: Any) -> dict[str, jax.Array]:
         """Return the measures of the game, and whether the agent of the seat has won."""
-        won = self.game.won(state.game, params)[state.seat]
+        won = self.game.won(state.game, params)[state.seat] & ~state.forfeited
         return self.game.info(state.game, params) | {"success": won}
 
     # -- text and pixels ---------------------------------------------------------------------------
@@ -214,8 +221,8 @@ def first_row(space: spaces.Space[Any]) -> Any:
         TypeError: the space is neither a Box nor MultiDiscrete with one row for each agent.
     """
     if isinstance(space, spaces.Box):
-        bounds: Any = space.low[0], space.high[0]
-        return spaces.Box(*bounds, space.shape[1:], space.dtype)  # type: ignore[arg-type]
+        low, high = space.low[0], space.high[0]
+        return spaces.Box(low, high, shape=low.shape, dtype=space.low.dtype.type)
     if isinstance(space, spaces.MultiDiscrete):
         choices = space.nvec[0]
         return spaces.MultiDiscrete(choices) if choices.ndim else spaces.Discrete(int(choices))

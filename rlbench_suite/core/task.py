@@ -395,7 +395,7 @@ class Task(Described, Generic[Params, State]):
     ) -> jax.Array:
         """Return the reward, shape ``reward_space.shape``.
 
-        After an illegal action ``next_state`` equals ``state``.
+        After an illegal action ``next_state`` is that of :meth:`after_illegal_action`.
         """
 
     @abc.abstractmethod
@@ -414,9 +414,14 @@ class Task(Described, Generic[Params, State]):
 
         The parts of a multi-discrete action follow one another.
 
-        The engine refuses an illegal action: the state stays, time passes, and ``info`` says why.
+        The engine refuses an illegal action: the state stays unless :meth:`after_illegal_action`
+        says otherwise, time passes, and ``info`` says why.
         """
         return None
+
+    def after_illegal_action(self, state: State, params: Params) -> State:
+        """Return the state after an illegal action; by default the same one."""
+        return state
 
     def alive(self, state: State, params: Params) -> jax.Array | None:
         """Return which agents act and earn, bool ``(agents,)``; None if all do to the end.

@@ -512,14 +512,15 @@ def test_mask_agrees_between_info_and_method(card: TaskCard) -> None:
             info["action_mask"].astype(bool), env.unwrapped.action_masks()
         )
         if not info["action_mask"].all():
-            before = env.unwrapped.episode.state
+            episode = env.unwrapped.episode
+            refused = env.unwrapped.task.after_illegal_action(episode.state, episode.params)
             *_, terminated, truncated, invalid = env.step(
                 _illegal_action(env.action_space, info["action_mask"])
             )
             assert invalid["invalid_action"]
             assert invalid["invalid_reason"]
             for leaf, expected in zip(
-                _leaves(before), _leaves(env.unwrapped.episode.state), strict=True
+                _leaves(refused), _leaves(env.unwrapped.episode.state), strict=True
             ):
                 np.testing.assert_array_equal(leaf, expected)
             if terminated or truncated:  # time passes, and it may have been the last turn

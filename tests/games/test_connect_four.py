@@ -197,6 +197,24 @@ def test_the_reference_beats_each_opponent() -> None:
         assert record.total.mean() > 0.2, difficulty
 
 
+def test_an_illegal_move_loses() -> None:
+    """Else who is about to lose would stall until the time is over."""
+    env = gymnasium.make(ID, difficulty="easy")
+    for seed in range(5):
+        env.reset(seed=seed)
+        total, over = 0.0, False
+        while not over:
+            _, reward, over, truncated, info = env.step(0)
+            total += float(reward)
+            assert not truncated
+            if info["invalid_action"]:
+                assert "column 0 is full" in info["invalid_reason"]
+                assert info["end_reason"] == "an illegal move, which loses"
+                assert (total, over, info["success"]) == (-1, True, False)
+                return
+    pytest.fail("no column was full")
+
+
 # -- all sides as agents ---------------------------------------------------------------------------
 
 
