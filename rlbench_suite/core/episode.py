@@ -212,9 +212,9 @@ def advance(
             is over at that step, as in Gymnasium's ``TimeLimit``.
         mask: the ``action_mask`` that the last step has shown, so that it need not be computed
             again.
-        is_valid: False is played as an action that the mask forbids, which leaves the state as it
-            is by default, bool ``()``; for callers that cannot refuse an action. None means that the action is in the
-            action space.
+        is_valid: False is played as an action that the mask forbids, which by default leaves the
+            state as it is, bool ``()``; for callers that cannot refuse an action. None means that
+            the action is in the action space.
 
     Raises:
         ContractError: a function of the task gives another shape or dtype than its first state or

@@ -178,7 +178,7 @@ class AgainstOpponent(Task[Any, SeatState]):
         return next_state.earned - state.earned
 
     def after_illegal_action(self, state: SeatState, params: Any) -> SeatState:
-        """Lose the game by as much as one can lose: else who is about to lose would rather stall."""
+        """Lose by as much as one can: else who is about to lose would rather stall."""
         worst = jnp.asarray(self.reward_space.low, self.dtype)
         return state._replace(earned=worst, forfeited=jnp.ones((), bool))
 
