@@ -131,13 +131,13 @@ class ConnectFour(Game[Params, State]):
         bit = jnp.where(
             word == cell // WORD_BITS, np.uint32(1) << (cell % WORD_BITS).astype(jnp.uint32), 0
         )
-        own = state.pieces[mover] | bit.astype(jnp.uint32)
-        pieces = jnp.where(np.arange(2)[:, None] == mover, own, state.pieces)
+        mover_pieces = state.pieces[mover] | bit.astype(jnp.uint32)
+        pieces = jnp.where(np.arange(2)[:, None] == mover, mover_pieces, state.pieces)
         return State(
             pieces,
             state.heights + (np.arange(self.columns) == column),
             state.ply + 1,
-            jnp.where(self.has_line(own), mover, state.winner),
+            jnp.where(self.has_line(mover_pieces), mover, state.winner),
         )
 
     def has_line(self, pieces: jax.Array) -> jax.Array:

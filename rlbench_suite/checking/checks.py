@@ -26,14 +26,21 @@ from gymnasium.wrappers import TimeLimit
 from rlbench_suite.adapters import batch, packed_episode
 from rlbench_suite.adapters.action_check import ActionCheck
 from rlbench_suite.adapters.text import MAX_ACTION_CHARACTERS, MAX_OBSERVATION_CHARACTERS, TextEnv
-from rlbench_suite.checking.trial import SEEDS, STEPS, Bench, Moment, Play, random_action
+from rlbench_suite.checking.masks import check_deaths, check_masks
+from rlbench_suite.checking.trial import (
+    SEEDS,
+    STEPS,
+    Bench,
+    Moment,
+    Play,
+    bits,
+    leaves,
+)
 from rlbench_suite.core.contract import ContractError, check_action, check_memory
 from rlbench_suite.core.episode import (
     NO_LIMIT,
     ContextSource,
     Step,
-    action_offsets,
-    action_sizes,
     average_agents,
     seed_key,
 )
@@ -73,23 +80,6 @@ class Finding(NamedTuple):
     faults: tuple[str, ...]
     advice: tuple[str, ...]
     """Sentences about missing parts that are not faults."""
-
-
-def bits(value: Any) -> bytes:
-    """Spell any value of an environment as bytes, so that equal means equal to the bit."""
-    if isinstance(value, dict):
-        return b"".join(name.encode() + bits(value[name]) for name in sorted(value))
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, int):  # a generator's state has more bits than NumPy's integers
-        return str(value).encode()
-    array = np.asarray(value)
-    return str(array.shape).encode() + array.tobytes()
-
-
-def leaves(tree: Any) -> bytes:
-    """Spell the leaves of a state, params or episode as bytes."""
-    return b"".join(bits(leaf) for leaf in jax.tree.leaves(tree))
 
 
 def _first_action(task: Described, player: Any, view: View) -> Any:
@@ -138,9 +128,9 @@ def check_play(bench: Bench) -> Iterator[str]:
     """Check the results of random play: spaces, bounds, numbers, flags, names."""
     for play in bench.plays:
         if play.observation not in bench.task.observation_space:
-            yield f"{_at(play, 0)} the observation is outside its space: {play.observation!r:.200}."
+            yield f"{play.at(0)} the observation is outside its space: {play.observation!r:.200}."
         for t, moment in enumerate(play.moments, 1):
-            if faults := [f"{_at(play, t)} {fault}." for fault in _faults(bench, moment)]:
+            if faults := [f"{play.at(t)} {fault}." for fault in _faults(bench, moment)]:
                 yield from faults
                 return
 
@@ -204,14 +194,14 @@ def check_batch(bench: Bench) -> Iterator[str]:
         )
         first = [(play.observation, play.info) for play in plays]
         faults = [
-            f"{_at(plays[entry], 0)} {fault}." for entry, fault in _unequal_beginnings(first, last)
+            f"{plays[entry].at(0)} {fault}." for entry, fault in _unequal_beginnings(first, last)
         ]
         for t in range(STEPS):
             moments = [play.moments[t] for play in plays]
             actions = np.stack([np.asarray(moment.action, action_dtype) for moment in moments])
             episodes, step, _ = programs.advance(episodes, actions, NO_LIMIT)
             faults += [
-                f"{_at(plays[entry], t + 1)} {fault}."
+                f"{plays[entry].at(t + 1)} {fault}."
                 for entry, fault in _unequal_steps(task, moments, step)
             ]
             restarts = [moment.restart for moment in moments]
@@ -219,7 +209,7 @@ def check_batch(bench: Bench) -> Iterator[str]:
                 over = np.array([restart is not None for restart in restarts])
                 episodes, last, _ = programs.reset_where(over, episodes, step, source)
                 differences = _unequal_beginnings(restarts, last)
-                faults += [f"{_at(plays[entry], t + 1)} {fault}." for entry, fault in differences]
+                faults += [f"{plays[entry].at(t + 1)} {fault}." for entry, fault in differences]
             if faults:
                 yield f"{faults[0]} {WHY_UNLIKE}"
                 return
@@ -275,85 +265,6 @@ def _unequal_entries(name: str, single: Any, batched: Any, entry: int) -> Iterat
             f"entry {entry} of a batch has the {name} {batched[entry]!r:.200}, the single env "
             f"{single!r:.200}"
         )
-
-
-def check_masks(bench: Bench) -> Iterator[str]:
-    """Check the masks of actions.
-
-    Info and method give one mask, some action is legal, and a forbidden one leaves the state alone.
-    """
-    env = bench.env
-    space = bench.task.action_space
-    for play in bench.plays:
-        infos = [(play.info, False), *((moment.info, moment.terminated) for moment in play.moments)]
-        for t, (info, over) in enumerate(infos):
-            masks = np.split(info["action_mask"], np.cumsum(action_sizes(space))[:-1])
-            if not over and not all(mask.any() for mask in masks):
-                yield (
-                    f"{_at(play, t)} action_mask forbids every action, and the episode is not over."
-                )
-                return
-            if t and info["invalid_action"]:
-                yield f"{_at(play, t)} an action that action_mask allows is called invalid."
-                return
-    rng = np.random.default_rng(0)
-    _, info = env.reset(seed=SEEDS[0])
-    for t in range(40):
-        mask = info["action_mask"]
-        if t < 2 and bits(mask.astype(bool)) != bits(env.action_masks()):
-            yield (
-                f"info['action_mask'] is {mask}, action_masks() gives "
-                f"{env.action_masks().astype(int)}."
-            )
-        if not mask.all():
-            task, episode = env.task, env.episode
-            refused = leaves(task.after_illegal_action(episode.state, episode.params))
-            action = illegal_action(rng, space, mask)
-            *_, info = env.step(action)
-            if leaves(env.episode.state) != refused:
-                yield f"The action {action!r} is masked and changes the state."
-            if not (info["invalid_action"] and info.get("invalid_reason")):
-                yield f"The action {action!r} is masked, and info does not say so with a reason."
-            return
-        *_, terminated, _, info = env.step(random_action(rng, space, mask))
-        if terminated:
-            _, info = env.reset()
-
-
-def illegal_action(rng: np.random.Generator, space: Any, mask: np.ndarray) -> Any:
-    """Sample a legal action and put the first forbidden choice into it."""
-    forbidden = int(np.flatnonzero(mask == 0)[0])
-    if not space.shape:
-        return int(space.start) + forbidden
-    ends = np.cumsum(action_sizes(space))
-    choice = int(np.searchsorted(ends, forbidden, side="right"))
-    action = random_action(rng, space, mask)
-    action.ravel()[choice] = (
-        space.start.ravel()[choice] + forbidden - (ends[choice - 1] if choice else 0)
-    )
-    return action
-
-
-def check_deaths(bench: Bench) -> Iterator[str]:
-    """Check that no agent comes back, and that masks let the dead do nothing."""
-    task = bench.task
-    has_mask = "action_mask" in bench.plays[0].info
-    idle = task.noop_action() + action_offsets(task.action_space) if has_mask else None
-    for play in bench.plays:
-        alive = play.info["alive"]
-        has_died = np.zeros_like(alive)
-        for t, moment in enumerate(play.moments, 1):
-            has_died |= alive & ~moment.info["alive"]
-            alive = moment.info["alive"]
-            if (has_died & alive).any():
-                yield f"{_at(play, t)} agent {np.argmax(has_died & alive)} lives again."
-                return
-            if idle is not None and not moment.info["action_mask"][idle[~alive]].all():
-                yield f"{_at(play, t)} action_mask forbids the no-op action of a dead agent."
-                return
-            if moment.restart is not None:
-                alive = moment.restart[1]["alive"]
-                has_died = np.zeros_like(alive)
 
 
 def check_hostile_actions(bench: Bench) -> Iterator[str]:
@@ -711,10 +622,6 @@ def forget_programs() -> None:
 # -- where and how two plays differ ----------------------------------------------------------------
 
 
-def _at(play: Play, t: int) -> str:
-    return f"At step {t} of seed {play.seed}"
-
-
 def _has_nan(value: Any) -> bool:
     if isinstance(value, dict):
         return any(_has_nan(entry) for entry in value.values())
@@ -725,7 +632,7 @@ def _has_nan(value: Any) -> bool:
 def _difference(play: Play, repeat: Play) -> str:
     """Say where two plays differ first; empty if they are equal to the bit."""
     if bits(play.observation) != bits(repeat.observation):
-        return f"{_at(play, 0)} the first observation differs"
+        return f"{play.at(0)} the first observation differs"
     for t, (moment, repeated_moment) in enumerate(
         zip(play.moments, repeat.moments, strict=True), 1
     ):
@@ -738,5 +645,5 @@ def _difference(play: Play, repeat: Play) -> str:
                 pairs = [(value, repeated_value)]
             if any(bits(x) != bits(y) for x, y in pairs):
                 entry = "next first observation" if name == "restart" else name
-                return f"{_at(play, t)} the {entry} differs"
+                return f"{play.at(t)} the {entry} differs"
     return ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from gymnasium import spaces
 
@@ -58,6 +59,10 @@ class Play(NamedTuple):
             if moment.restart:
                 break
         return actions
+
+    def at(self, t: int) -> str:
+        """Return the beginning of a sentence on a step."""
+        return f"At step {t} of seed {self.seed}"
 
 
 class Bench:
@@ -133,3 +138,20 @@ def random_action(rng: np.random.Generator, space: Any, mask: np.ndarray | None)
     )
     action = space.start + choices
     return action.astype(space.dtype) if space.shape else int(action)
+
+
+def bits(value: Any) -> bytes:
+    """Spell any value of an environment as bytes, so that equal means equal to the bit."""
+    if isinstance(value, dict):
+        return b"".join(name.encode() + bits(value[name]) for name in sorted(value))
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, int):  # a generator's state has more bits than NumPy's integers
+        return str(value).encode()
+    array = np.asarray(value)
+    return str(array.shape).encode() + array.tobytes()
+
+
+def leaves(tree: Any) -> bytes:
+    """Spell the leaves of a state, params or episode as bytes."""
+    return b"".join(bits(leaf) for leaf in jax.tree.leaves(tree))

@@ -42,9 +42,9 @@ jax.tree_util.register_static(Constant)
 def faults(task: Task[Any, Any]) -> dict[str, Any]:
     """Return what breaks the contract; toys pay what they like and have one context."""
     object.__setattr__(task.card, "reference", "")
-    named = {finding.check: finding.faults for finding in findings(task) if finding.faults}
-    named.pop("train and test apart", None)
-    return named
+    faults = {finding.check: finding.faults for finding in findings(task) if finding.faults}
+    faults.pop("train and test apart", None)
+    return faults
 
 
 @pytest.mark.parametrize("make", [TwoAgentsTwoObjectives, Mortals])
@@ -105,11 +105,11 @@ def test_the_agents_of_pettingzoo_are_those_alive() -> None:
     joining_rewards = []
     while env.agents:
         results = env.step(dict.fromkeys(env.agents, 1))
-        named = list(results[0])
-        assert all(list(result) == named for result in results)
+        agents = list(results[0])
+        assert all(list(result) == agents for result in results)
         _, rewards, terminations, truncations, _ = results
         joining_rewards.append(rewards.get("agent_2"))
-        deaths += [(len(living) + 1, agent) for agent in named if terminations[agent]]
+        deaths += [(len(living) + 1, agent) for agent in agents if terminations[agent]]
         living.append(env.agents)
     assert deaths == [(2, "agent_0")]
     assert living == [

@@ -228,8 +228,8 @@ class TwoAgentsTwoObjectives(TwoAgents):
         self.reward_space = self.box([[0.0, -2.0]] * 2, [[1.0, 0.0]] * 2)
 
     def reward(self, state, action, next_state, key, params):
-        own = (action == jnp.arange(2)).astype(jnp.float32)
-        return jnp.stack([own, -2 * action.astype(jnp.float32)], 1)
+        is_right = (action == jnp.arange(2)).astype(jnp.float32)
+        return jnp.stack([is_right, -2 * action.astype(jnp.float32)], 1)
 
 
 class Mortals(Toy):
