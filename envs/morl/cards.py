@@ -29,11 +29,12 @@ CARDS = (
         summary="Steer a submarine to treasures that are worth more the farther away they lie.",
         source=(
             "Vamplew et al. 2011, doi:10.1007/s10994-010-5232-5; convex front: Yang et al. 2019, "
-            "arXiv:1908.08342"
+            "arXiv:1908.08342; mirrored map: MO-Gymnasium 1.3.2, after Felten et al. 2022"
         ),
         entry_point="rlbench_suite.envs.morl.deep_sea_treasure:DeepSeaTreasure",
         reference="rlbench_suite.envs.morl.deep_sea_treasure:ShortestPath",
         horizon=100,
+        choices={"map": ("convex", "concave", "mirrored")},
         contexts=False,
         variant=True,
         objectives=("treasure", "time"),

@@ -15,6 +15,13 @@ def task() -> DeepSeaTreasure:
     return card("DeepSeaTreasure-v0").build()
 
 
+PEER_IDS = {
+    "convex": "deep-sea-treasure-v0",
+    "concave": "deep-sea-treasure-concave-v0",
+    "mirrored": "deep-sea-treasure-mirrored-v0",
+}
+
+
 @pytest.mark.parametrize("gamma", [1.0, 0.99, 0.9])
 def test_front_equals_mo_gymnasium(task: DeepSeaTreasure, gamma: float) -> None:
     peer_front = mo_gymnasium.make("deep-sea-treasure-v0").unwrapped.pareto_front(gamma)
@@ -54,3 +61,24 @@ def test_every_step_equals_mo_gymnasium(task: DeepSeaTreasure) -> None:
                 treasures.add(float(reward[0]))
                 break
     assert len(treasures) >= 8
+
+
+@pytest.mark.parametrize("map_name", ["concave", "mirrored"])
+def test_every_step_of_the_other_maps_equals_mo_gymnasium(map_name: str) -> None:
+    peer = mo_gymnasium.make(PEER_IDS[map_name]).unwrapped
+    ours = TaskEnv(card("DeepSeaTreasure-v0", map=map_name).build())
+    random = np.random.default_rng(0)
+    for episode in range(60):
+        peer.reset(seed=episode)
+        ours.reset(seed=episode)
+        preference = random.dirichlet([1, 2, 1, 2])
+        for _ in range(100):
+            action = random.choice(4, p=preference)
+            _, reward, terminated, _, _ = peer.step(action)
+            _, own_reward, own_terminated, _, _ = ours.step(action)
+            state = ours.episode.state
+            np.testing.assert_array_equal((int(state.row), int(state.column)), peer.current_state)
+            np.testing.assert_array_equal(own_reward, reward)
+            assert own_terminated == terminated
+            if terminated:
+                break
