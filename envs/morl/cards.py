@@ -47,4 +47,43 @@ CARDS = (
         ),
         tags=("discrete", "multi-objective"),
     ),
+    TaskCard(
+        id="rlsuite/ResourceGathering-v0",
+        family="morl",
+        summary="Bring gold and a gem home before dusk, past enemies that may kill.",
+        source=(
+            "Barrett & Narayanan 2008, doi:10.1145/1390156.1390162; rules: MO-Gymnasium 1.3.2, "
+            "resource-gathering-v0; sampled maps, weights and dusk are ours"
+        ),
+        entry_point="rlbench_suite.envs.morl.resource_gathering:make",
+        reference="rlbench_suite.envs.morl.gathering_planner:Planner",
+        horizon=100,
+        choices={"map": ("sampled", "published")},
+        objectives=("death", "gold", "gem"),
+        weights=(1.0, 1.0, 1.0),
+        hypervolume_reference=(-1.0, -1.0, -2.0),
+        tags=("discrete", "multi-objective"),
+    ),
+    TaskCard(
+        id="rlsuite/FruitTree-v0",
+        family="morl",
+        summary="Go down a binary tree to the fruit that is best for the weights of six nutrients.",
+        source=(
+            "Yang, Sun & Narasimhan 2019, arXiv:1908.08342; rules and values: MO-Gymnasium 1.3.2, "
+            "fruit-tree-v0"
+        ),
+        entry_point="rlbench_suite.envs.morl.fruit_tree:make",
+        reference="rlbench_suite.envs.morl.fruit_tree:BestFruit",
+        horizon=8,
+        choices={"preference": ("sampled", "none")},
+        difficulties={"medium": 6, "easy": 5, "hard": 7},
+        objectives=("protein", "carbs", "fats", "vitamins", "minerals", "water"),
+        weights=(1.0,) * 6,
+        hypervolume_reference=(0.0,) * 6,
+        chance=(
+            "doing nothing goes left, to a fruit with much protein, which is the best of the "
+            "deepest tree for a tenth of all weights"
+        ),
+        tags=("discrete", "multi-objective"),
+    ),
 )
