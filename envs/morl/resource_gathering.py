@@ -425,7 +425,7 @@ class PublishedMap(ResourceGathering):
         """Return what an observation shows, on the map that is known."""
         row, column = jnp.round(observation[:2] * (SIZE - 1)).astype(jnp.int32)
         death_weight, gold_weight, gem_weight = self.card.weights
-        cells = (((PUBLISHED_HOME),), ((PUBLISHED_GOLD),), ((PUBLISHED_GEM),), PUBLISHED_ENEMIES)
+        cells = ((PUBLISHED_HOME,), (PUBLISHED_GOLD,), (PUBLISHED_GEM,), PUBLISHED_ENEMIES)
         grids = np.zeros((len(cells), SIZE, SIZE), self.dtype)
         for grid, marked in zip(grids, cells, strict=True):
             grid[tuple(zip(*marked, strict=True))] = 1
