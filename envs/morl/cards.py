@@ -29,11 +29,12 @@ CARDS = (
         summary="Steer a submarine to treasures that are worth more the farther away they lie.",
         source=(
             "Vamplew et al. 2011, doi:10.1007/s10994-010-5232-5; convex front: Yang et al. 2019, "
-            "arXiv:1908.08342"
+            "arXiv:1908.08342; mirrored map: MO-Gymnasium 1.3.2, after Felten et al. 2022"
         ),
         entry_point="rlbench_suite.envs.morl.deep_sea_treasure:DeepSeaTreasure",
         reference="rlbench_suite.envs.morl.deep_sea_treasure:ShortestPath",
         horizon=100,
+        choices={"map": ("convex", "concave", "mirrored")},
         contexts=False,
         variant=True,
         objectives=("treasure", "time"),
@@ -43,6 +44,45 @@ CARDS = (
         open_loop=(
             "it is the published problem, with one map and no chance: a plan made beforehand is as "
             "good as a policy. TreasureMaps-v0 asks for a policy that reads the map and the weights"
+        ),
+        tags=("discrete", "multi-objective"),
+    ),
+    TaskCard(
+        id="rlsuite/ResourceGathering-v0",
+        family="morl",
+        summary="Bring gold and a gem home before dusk, past enemies that may kill.",
+        source=(
+            "Barrett & Narayanan 2008, doi:10.1145/1390156.1390162; rules: MO-Gymnasium 1.3.2, "
+            "resource-gathering-v0; sampled maps, weights and dusk are ours"
+        ),
+        entry_point="rlbench_suite.envs.morl.resource_gathering:make",
+        reference="rlbench_suite.envs.morl.gathering_planner:Planner",
+        horizon=100,
+        choices={"map": ("sampled", "published")},
+        objectives=("death", "gold", "gem"),
+        weights=(1.0, 1.0, 1.0),
+        hypervolume_reference=(-1.0, -1.0, -2.0),
+        tags=("discrete", "multi-objective"),
+    ),
+    TaskCard(
+        id="rlsuite/FruitTree-v0",
+        family="morl",
+        summary="Go down a binary tree to the fruit that is best for the weights of six nutrients.",
+        source=(
+            "Yang, Sun & Narasimhan 2019, arXiv:1908.08342; rules and values: MO-Gymnasium 1.3.2, "
+            "fruit-tree-v0"
+        ),
+        entry_point="rlbench_suite.envs.morl.fruit_tree:make",
+        reference="rlbench_suite.envs.morl.fruit_tree:BestFruit",
+        horizon=8,
+        choices={"preference": ("sampled", "none")},
+        difficulties={"medium": 6, "easy": 5, "hard": 7},
+        objectives=("protein", "carbs", "fats", "vitamins", "minerals", "water"),
+        weights=(1.0,) * 6,
+        hypervolume_reference=(0.0,) * 6,
+        chance=(
+            "doing nothing goes left, to a fruit with much protein, which is the best of the "
+            "deepest tree for a tenth of all weights"
         ),
         tags=("discrete", "multi-objective"),
     ),

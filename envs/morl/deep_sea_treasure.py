@@ -7,14 +7,20 @@ of Yang, Sun & Narasimhan 2019 (arXiv:1908.08342), which put all ten trade-offs 
 of the front, as in ``deep-sea-treasure-v0`` of MO-Gymnasium
 (github.com/Farama-Foundation/MO-Gymnasium, version 1.3.2).
 
+The setting ``map`` chooses among the three maps of MO-Gymnasium. On ``concave`` the same cells hold
+the treasures of Vamplew et al. 2011. Of the ten trade-offs only the first and the last lie on the
+hull: no weighted sum of treasure and time is largest at any of the other eight. On ``mirrored`` (as
+in Felten et al. 2022) the submarine starts between two slopes. The right one is that of
+``concave``. The left one is its mirror image without treasures. The front is that of ``concave``.
+
 =============  ====================================================================================
-observation    ``Box(0, 1, (2,))``: row / 10 (0 is the surface), column / 10
+observation    ``Box(0, 1, (2,))``: row / 10 (0 is the surface), column / 10 (/ 19 on ``mirrored``)
 action         0 up, 1 down, 2 left, 3 right; a move off the grid or into rock keeps the position
 reward         (treasure, time): the value of the treasure in the cell reached, else 0; and -1
 termination    a treasure is reached
 success        a treasure is reached, and the return, weighted as the card says, is the best
-               possible: 3.55, for the treasures of 15.1 and 16.1 by a shortest way. Almost every
-               random walk reaches some treasure
+               possible: 3.55, for the treasures of 15.1 and 16.1 by a shortest way, and 52.5 on the
+               other two maps. Almost every random walk reaches some treasure
 context        none: start, map and moves are always the same
 =============  ====================================================================================
 """
@@ -46,6 +52,15 @@ CONVEX = (
 )  # fmt: skip
 """Row and value of the treasure of each column, from the left; columns beyond are open water."""
 
+CONCAVE = (
+    (1, 1.0), (2, 2.0), (3, 3.0), (4, 5.0), (4, 8.0), (4, 16.0), (7, 24.0), (7, 50.0), (9, 74.0),
+    (10, 124.0),
+)  # fmt: skip
+"""The same of the map whose trade-offs are not convex."""
+
+TREASURES = {"convex": CONVEX, "concave": CONCAVE, "mirrored": CONCAVE}
+"""Treasures of each map. Those of ``mirrored`` lie to the right of its middle."""
+
 ROUNDING = 1e-3
 """Weighted returns whose difference is smaller are equal: values have one decimal."""
 CELL_PIXELS = 28
@@ -62,7 +77,7 @@ class State(NamedTuple):
     row: jax.Array
     """int32 in [0, 10], downwards."""
     column: jax.Array
-    """int32 in [0, 10]."""
+    """int32 in [0, 10], in [0, 19] on ``mirrored``."""
     steps: jax.Array
     """Steps so far, int32."""
 
@@ -75,12 +90,26 @@ class DeepSeaTreasure(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        rows, values = zip(*CONVEX, strict=True)
-        open_water = COLUMNS - len(CONVEX)
-        #: Row of the sea floor of each column, one past the last row where there is none.
-        self.floor = np.array(rows + (ROWS,) * open_water, np.int32)
-        #: Value of the treasure on it.
-        self.value = np.array(values + (0.0,) * open_water)
+        map_name = card.settings["map"]
+        treasures = TREASURES[map_name]
+        rows, values = zip(*treasures, strict=True)
+        treasure_row = np.array(rows, np.int32)
+        first_rock = treasure_row + 1
+        if map_name == "mirrored":
+            left, right = len(treasures), 0
+            left_rock = first_rock[::-1]
+        else:
+            left, right = 0, COLUMNS - len(treasures)
+            left_rock = first_rock[:0]
+        #: Number of columns, and the column above which an episode starts.
+        self.columns = left + len(treasures) + right
+        self.start = left
+        #: Row of the treasure of each column, one past the last row where there is none.
+        self.floor = np.pad(treasure_row, (left, right), constant_values=ROWS)
+        #: Value of that treasure.
+        self.value = np.pad(np.array(values), (left, right))
+        #: First row of rock of each column, one past the last row where there is none.
+        self.rock = np.concatenate([left_rock, first_rock, np.full(right, ROWS, np.int32)])
         self.observation_space = self.box(np.zeros(2), np.ones(2))
         self.action_space = spaces.Discrete(len(MOVES))
         self.reward_space = self.box([0.0, -1.0], [self.value.max(), -1.0])
@@ -90,28 +119,30 @@ class DeepSeaTreasure(Task[Params, State]):
         return Params()
 
     def initial(self, key: jax.Array, params: Params) -> State:
-        """Start at the surface, top left."""
-        return State(jnp.int32(0), jnp.int32(0), jnp.int32(0))
+        """Start at the surface."""
+        return State(jnp.int32(0), jnp.int32(self.start), jnp.int32(0))
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move one cell, unless that leaves the grid or enters rock."""
         down, right = jnp.asarray(tuple(MOVES.values()), jnp.int32)[action]
         row = jnp.clip(state.row + down, 0, ROWS - 1)
-        column = jnp.clip(state.column + right, 0, COLUMNS - 1)
-        free = row <= jnp.asarray(self.floor)[column]
+        column = jnp.clip(state.column + right, 0, self.columns - 1)
+        free = row < jnp.asarray(self.rock)[column]
         return State(
             jnp.where(free, row, state.row), jnp.where(free, column, state.column), state.steps + 1
         )
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return row and column as fractions, ``(2,)``."""
-        return self.stack(state.row, state.column) * 0.1
+        return self.stack(state.row * (1 / (ROWS - 1)), state.column * (1 / (self.columns - 1)))
 
     def observation_components(self) -> tuple[Component, ...]:
         """List row and column."""
         return (
             Component("row", "row of the submarine, 0 is the surface", "10 rows"),
-            Component("column", "column of the submarine, from the left", "10 columns"),
+            Component(
+                "column", "column of the submarine, from the left", f"{self.columns - 1} columns"
+            ),
         )
 
     def action_components(self) -> tuple[Component, ...]:
@@ -157,9 +188,9 @@ class DeepSeaTreasure(Task[Params, State]):
 
         It is -1 where there is no way.
         """
-        steps = np.full((ROWS, COLUMNS), -1)
-        steps[0, 0] = 0
-        frontier = [(0, 0)]
+        steps = np.full((ROWS, self.columns), -1)
+        steps[0, self.start] = 0
+        frontier = [(0, self.start)]
         for row, column in frontier:  # grows while it is read: breadth first
             for cell in self._neighbours(row, column):
                 if steps[cell] < 0:
@@ -208,11 +239,12 @@ class DeepSeaTreasure(Task[Params, State]):
             return from the start. Time limits are ignored: no treasure is farther than the horizon.
         """
         treasure, time = weights
-        water = [(row, column) for column in range(COLUMNS) for row in range(self.floor[column])]
-        value = np.zeros((ROWS, COLUMNS))
+        depth = np.minimum(self.floor, self.rock)
+        water = [(row, column) for column in range(self.columns) for row in range(depth[column])]
+        value = np.zeros((ROWS, self.columns))
         value[tuple(zip(*water, strict=True))] = -np.inf  # no way to a treasure known yet
-        moves = np.zeros((ROWS, COLUMNS), np.int32)
-        for _ in range(ROWS * COLUMNS):  # no shortest path is longer
+        moves = np.zeros((ROWS, self.columns), np.int32)
+        for _ in range(ROWS * self.columns):  # no shortest path is longer
             for row, column in water:
                 ahead = [
                     treasure * (self.value[c] if r == self.floor[c] else 0.0) - time + value[r, c]
@@ -221,14 +253,15 @@ class DeepSeaTreasure(Task[Params, State]):
                 # Sums that differ by rounding only are ties.
                 moves[row, column] = np.argmax(np.round(ahead, 9))
                 value[row, column] = ahead[moves[row, column]]
-        return moves, float(value[0, 0])
+        return moves, float(value[0, self.start])
 
     def _neighbours(self, row: int, column: int) -> list[tuple[int, int]]:
         """Return the cell that each move leads to."""
         cells = []
         for down, right in MOVES.values():
-            r, c = min(max(row + down, 0), ROWS - 1), min(max(column + right, 0), COLUMNS - 1)
-            cells.append((r, c) if r <= self.floor[c] else (row, column))
+            r = min(max(row + down, 0), ROWS - 1)
+            c = min(max(column + right, 0), self.columns - 1)
+            cells.append((r, c) if r < self.rock[c] else (row, column))
         return cells
 
     # -- text and pixels ---------------------------------------------------------------------------
@@ -237,7 +270,7 @@ class DeepSeaTreasure(Task[Params, State]):
         """Draw the map: ``S`` the submarine, ``#`` rock, numbers treasures, ``.`` water."""
         lines = [f"The submarine S is in row {int(state.row)}, column {int(state.column)}."]
         for row in range(ROWS):
-            cells = [self._symbol(row, column) for column in range(COLUMNS)]
+            cells = [self._symbol(row, column) for column in range(self.columns)]
             if row == state.row:
                 cells[int(state.column)] = "S"
             lines.append("".join(f"{cell:>5}" for cell in cells))
@@ -246,25 +279,28 @@ class DeepSeaTreasure(Task[Params, State]):
     def _symbol(self, row: int, column: int) -> str:
         if row == self.floor[column]:
             return f"{self.value[column]:g}"
-        return "#" if row > self.floor[column] else "."
+        return "#" if row >= self.rock[column] else "."
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the map from the side: water darkens with depth, richer treasures are larger."""
-        picture = np.empty(self.picture_shape, np.uint8)
-        y, x = np.mgrid[:CELL_PIXELS, :CELL_PIXELS] - (CELL_PIXELS - 1) / 2
+        picture = np.full(self.picture_shape, ROCK, np.uint8)
+        pixels = self.picture_shape[1] // self.columns
+        scale = pixels / CELL_PIXELS
+        y, x = np.mgrid[:pixels, :pixels] - (pixels - 1) / 2
         for row in range(ROWS):
-            for column in range(COLUMNS):
+            for column in range(self.columns):
                 cell = picture[
-                    row * CELL_PIXELS : (row + 1) * CELL_PIXELS,
-                    column * CELL_PIXELS : (column + 1) * CELL_PIXELS,
+                    row * pixels : (row + 1) * pixels, column * pixels : (column + 1) * pixels
                 ]
-                cell[:] = ROCK if row > self.floor[column] else np.array(WATER) * (1 - 0.05 * row)
+                if row < self.rock[column]:
+                    cell[:] = np.array(WATER) * (1 - 0.05 * row)
                 if row == self.floor[column]:
-                    half = CELL_PIXELS / 2 * (0.3 + 0.5 * self.value[column] / self.value.max())
+                    half = pixels / 2 * (0.3 + 0.5 * self.value[column] / self.value.max())
                     cell[(np.abs(y) < half) & (np.abs(x) < half)] = GOLD
                 if (row, column) == (state.row, state.column):
-                    cell[(x / 11) ** 2 + (y / 6) ** 2 < 1] = HULL
-                    cell[(np.abs(x) < 2) & (y < 0) & (y > -10)] = HULL
+                    hull = (x / (11 * scale)) ** 2 + (y / (6 * scale)) ** 2 < 1
+                    tower = (np.abs(x) < 2 * scale) & (y < 0) & (y > -10 * scale)
+                    cell[hull | tower] = HULL
         return picture
 
     def parse(self, text: str, state: State, params: Params) -> np.ndarray:

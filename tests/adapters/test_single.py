@@ -217,7 +217,7 @@ def test_state_is_a_value_to_save_restore_and_branch_from(card: TaskCard) -> Non
     actions = random_actions(env.action_space, 2, 10)
     saved = pickle.dumps(env.unwrapped.state)
     future = _play_on(env, actions)
-    assert len(future) <= 10
+    assert len(future) <= 9 + 2  # Nine steps at most, then the state and the reset.
     for branch in (env, another):
         branch.reset(seed=2)
         branch.unwrapped.state = pickle.loads(saved)

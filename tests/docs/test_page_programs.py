@@ -17,7 +17,7 @@ MODULES = {"gymnasium", "rlbench_suite", "pettingzoo", "jax", "jnp", "np", "os"}
 
 RUN = (
     "details/quadcopters.md", "details/text_games.md", "families/drives.md",
-    "families/driving.md", "families/memory.md",
+    "families/driving.md", "families/memory.md", "families/morl.md",
     "families/quadcopters.md", "families/text_games.md",
 )  # fmt: skip
 """Pages whose programs take at most seconds."""

@@ -1,4 +1,4 @@
-"""Deep Sea Treasure against MO-Gymnasium: its Pareto front, and every step."""
+"""Deep Sea Treasure, Resource Gathering and Fruit Tree against MO-Gymnasium, step by step."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import pytest
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.morl.deep_sea_treasure import DeepSeaTreasure
+from rlbench_suite.envs.morl.resource_gathering import DEATH, PublishedMap
 
 mo_gymnasium = pytest.importorskip("mo_gymnasium", reason="needs the extra peers")
 
@@ -13,6 +14,13 @@ mo_gymnasium = pytest.importorskip("mo_gymnasium", reason="needs the extra peers
 @pytest.fixture(scope="module")
 def task() -> DeepSeaTreasure:
     return card("DeepSeaTreasure-v0").build()
+
+
+PEER_IDS = {
+    "convex": "deep-sea-treasure-v0",
+    "concave": "deep-sea-treasure-concave-v0",
+    "mirrored": "deep-sea-treasure-mirrored-v0",
+}
 
 
 @pytest.mark.parametrize("gamma", [1.0, 0.99, 0.9])
@@ -54,3 +62,99 @@ def test_every_step_equals_mo_gymnasium(task: DeepSeaTreasure) -> None:
                 treasures.add(float(reward[0]))
                 break
     assert len(treasures) >= 8
+
+
+@pytest.mark.parametrize("map_name", ["concave", "mirrored"])
+def test_every_step_of_the_other_maps_equals_mo_gymnasium(map_name: str) -> None:
+    peer = mo_gymnasium.make(PEER_IDS[map_name]).unwrapped
+    ours = TaskEnv(card("DeepSeaTreasure-v0", map=map_name).build())
+    random = np.random.default_rng(0)
+    for episode in range(60):
+        peer.reset(seed=episode)
+        ours.reset(seed=episode)
+        preference = random.dirichlet([1, 2, 1, 2])
+        for _ in range(100):
+            action = random.choice(4, p=preference)
+            _, reward, terminated, _, _ = peer.step(action)
+            _, own_reward, own_terminated, _, _ = ours.step(action)
+            state = ours.episode.state
+            np.testing.assert_array_equal((int(state.row), int(state.column)), peer.current_state)
+            np.testing.assert_array_equal(own_reward, reward)
+            assert own_terminated == terminated
+            if terminated:
+                break
+
+
+class Recorder:
+    """A generator that keeps the last number it has drawn."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+        self.number: float | None = None
+
+    def random(self) -> float:
+        self.number = float(self.generator.random())
+        return self.number
+
+
+def test_every_step_of_resource_gathering_equals_mo_gymnasium() -> None:
+    peer = mo_gymnasium.make("resource-gathering-v0").unwrapped
+    ours: PublishedMap = card("ResourceGathering-v0", map="published").build()
+    params = ours.sample_params(None, None)
+    random = np.random.default_rng(0)
+    deaths = loot = 0
+    for episode in range(100):
+        peer.reset(seed=episode)
+        peer.np_random = Recorder(episode)
+        state = ours.initial(None, params)
+        preference = random.dirichlet([2, 1, 1, 1])
+        for _ in range(100):
+            action = random.choice(4, p=preference)
+            peer.np_random.number = None
+            expected, reward, terminated, _, _ = peer.step(action)
+            number = peer.np_random.number
+            next_state = ours.move(state, action, 0.0 if number is None else number, params)
+            assert bool(next_state.dead) == (number is not None and number < DEATH)
+            np.testing.assert_array_equal(tuple(map(int, next_state[:4])), expected)
+            own_reward = ours.reward(state, action, next_state, None, params)
+            np.testing.assert_array_equal(own_reward, reward)
+            assert bool(ours.terminal(next_state, None, params)) == terminated
+            state = next_state
+            if terminated:
+                deaths += reward[0] < 0
+                loot += reward[1:].sum() > 0
+                break
+    assert deaths > 5
+    assert loot > 0
+
+
+def test_the_front_of_resource_gathering_is_no_worse_than_that_of_mo_gymnasium() -> None:
+    """Its points, discounted once less, are returns; one of them at least is beaten."""
+    gamma = 0.9
+    peer_front = mo_gymnasium.make("resource-gathering-v0").unwrapped.pareto_front(gamma)
+    ours = card("ResourceGathering-v0", map="published").build().pareto_front(gamma)
+    beaten = 0
+    for point in np.array(peer_front) / gamma:
+        at_least_as_good = (ours >= point - 1e-9).all(1)
+        assert at_least_as_good.any()
+        beaten += ((ours > point + 1e-9).any(1) & at_least_as_good).any()
+    assert beaten
+
+
+@pytest.mark.parametrize("depth", [5, 6, 7])
+def test_every_leaf_of_the_fruit_tree_equals_mo_gymnasium(depth: int) -> None:
+    peer = mo_gymnasium.make("fruit-tree-v0", depth=depth).unwrapped
+    task = card("FruitTree-v0", preference="none").build(difficulty=depth)
+    np.testing.assert_array_equal(task.pareto_front(0.99), peer.pareto_front(0.99))
+    ours = TaskEnv(task)
+    for leaf in range(0, 2**depth, 3):
+        peer.reset()
+        ours.reset(seed=0)
+        for level in reversed(range(depth)):
+            action = leaf >> level & 1
+            expected, reward, terminated, _, _ = peer.step(action)
+            _, own_reward, own_terminated, _, _ = ours.step(action)
+            state = ours.episode.state
+            np.testing.assert_array_equal((int(state.row), int(state.index)), expected)
+            np.testing.assert_array_equal(own_reward, reward)
+            assert own_terminated == terminated
