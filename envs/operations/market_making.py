@@ -31,9 +31,9 @@ context        volatility sigma 1.5..2.5 money per square root of time, in alter
                1..3 per money. All are observed. A session is one unit of time
 =============  =====================================================================================
 
-The paper's own setting is sigma 2, A 140, k 1.5 and gamma 0.1, where a constant quote already
-earns 95 % of the optimum. Dealers here are more averse to risk, so that a quote must follow the
-inventory.
+The paper's own setting is sigma 2, A 140, k 1.5 and gamma 0.1, where the best constant quote
+already earns nine tenths of the optimum. Dealers here are more averse to risk, so that a quote must
+follow the inventory.
 """
 
 from __future__ import annotations
