@@ -249,7 +249,7 @@ def test_reference_earns_the_value_of_the_dynamic_programme(task: Any) -> None:
     assert task.card.optimum == pytest.approx(expected, rel=1e-4)
     episodes = play(task, OptimalQuotes.for_task(task), range(1_000))
     assert episodes.total.mean() == pytest.approx(
-        expected, abs=4 * episodes.total.std() / 1_000**0.5
+        expected, abs=4 * float(episodes.total.std()) / 1_000**0.5
     )
     assert episodes.info["success"].mean() > 0.9
 
