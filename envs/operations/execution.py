@@ -18,8 +18,8 @@ reward is what such an order would have cost in this step, in the same moves of 
 this one costs. That changes no decision, and takes out most of the noise.
 
 =============  =====================================================================================
-action         ``Box(-1, 1, (1,))``: pace, as a power of 16: 0 sells an even part of what is left, 1
-               sells 16 times as much, -1 sells 1/16 of it. The last step sells the rest
+action         ``Box(-1, 1, (1,))``: pace, as a power of 6: 0 sells an even part of what is left, 1
+               sells 6 times as much, -1 sells 1/6 of it. The last step sells the rest
 observation    ``Box((7,))``: part of the order that is left, time left, logarithm of
                lambda sigma^2 / eta (of log 36), drift (of 4 eta), permanent impact (of eta),
                volatility (of 150 bp), aversion to risk (of 0.08 / bp)
@@ -60,7 +60,7 @@ from ..shared.alternating_bands import alternating_bands
 STEPS = 32
 STEP_TIME = 1 / STEPS
 """Days."""
-LOG_PACE = math.log(16)
+LOG_PACE = math.log(6)
 """Logarithm of the pace of the action 1."""
 URGENCY = (0.5, 6.0)
 """Range of the urgency, a day. Its inverse is the time in which an order without drift shrinks."""
@@ -265,7 +265,7 @@ class Execution(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return (
-            "Answer with one number a from -1 to 1: this step sells 16^a times what an even pace "
+            "Answer with one number a from -1 to 1: this step sells 6^a times what an even pace "
             "would sell of the rest. The last step sells all."
         )
 
