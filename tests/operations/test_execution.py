@@ -227,8 +227,8 @@ def mean_optimum() -> float:
     urgency, permanent, share = np.exp(axes[0]), axes[1] / np.exp(2 * axes[0]), 1.8 * axes[2] - 0.9
     temporary = 1 / urgency**2 + 0.5 * permanent / STEPS
     drift = 2 * share / (np.cosh(urgency) - 1)
-    ones = np.ones_like(urgency)
-    fields = (ones, ones, temporary, permanent, drift, ones)
+    unit = np.ones_like(urgency)
+    fields = (unit, unit, temporary, permanent, drift, unit)
     params = Params(*(field.ravel().astype(np.float32) for field in fields))
     savings = np.asarray(jax.jit(jax.vmap(expected_saving_of_best))(params), np.float64)
     weight = np.prod(np.meshgrid(weight_of_urgency, weights, weights, indexing="ij"), 0)
