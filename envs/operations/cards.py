@@ -23,4 +23,47 @@ CARDS = (
         ),
         tags=("discrete", "stochastic", "economic"),
     ),
+    TaskCard(
+        id="rlsuite/MarketMaking-v0",
+        family="operations",
+        summary="Quote bid and ask prices, and earn the spread without a large inventory.",
+        source=(
+            "Avellaneda & Stoikov 2008, doi:10.1080/14697680701381228; Gueant, Lehalle & "
+            "Fernandez-Tapia 2013, doi:10.1007/s11579-012-0087-0"
+        ),
+        entry_point="rlbench_suite.envs.operations.market_making:MarketMaking",
+        reference="rlbench_suite.envs.operations.market_making:OptimalQuotes",
+        yardsticks={
+            "heuristic": "rlbench_suite.envs.operations.market_making:ReservationQuotes",
+        },
+        horizon=200,
+        optimum=62.4395,
+        tags=("continuous", "stochastic", "economic"),
+    ),
+    TaskCard(
+        id="rlsuite/Execution-v0",
+        family="operations",
+        summary="Sell an order over a day, against impact, the risk of waiting and a forecast.",
+        source="Almgren & Chriss 2000, doi:10.21314/JOR.2001.041",
+        entry_point="rlbench_suite.envs.operations.execution:Execution",
+        reference="rlbench_suite.envs.operations.execution:BestSchedule",
+        horizon=32,
+        optimum=0.124349,
+        tags=("continuous", "stochastic", "economic"),
+    ),
+    TaskCard(
+        id="rlsuite/JobShop-v0",
+        family="operations",
+        summary="Dispatch the operations of jobs to machines, so that the last one ends early.",
+        source=(
+            "Taillard 1993, doi:10.1016/0377-2217(93)90182-M; Giffler & Thompson 1960, "
+            "doi:10.1287/opre.8.4.487"
+        ),
+        entry_point="rlbench_suite.envs.operations.job_shop:JobShop",
+        reference="rlbench_suite.envs.operations.job_shop:Pilot",
+        yardsticks={"heuristic": "rlbench_suite.envs.operations.job_shop:MostWork"},
+        horizon=100,
+        difficulties={"medium": 6, "easy": 4, "hard": 10},
+        tags=("discrete", "planning"),
+    ),
 )
