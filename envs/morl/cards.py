@@ -46,4 +46,24 @@ CARDS = (
         ),
         tags=("discrete", "multi-objective"),
     ),
+    TaskCard(
+        id="rlsuite/FishWood-v0",
+        family="morl",
+        summary=(
+            "Share the time between fishing and chopping wood, for meals that need both; the "
+            "expected utility of the return counts."
+        ),
+        source=(
+            "Roijers, Steckelmacher & Nowe 2018, Multi-objective reinforcement learning for the "
+            "utility of the return (ALA workshop); MO-Gymnasium 1.3.2, fishwood-v0"
+        ),
+        entry_point="rlbench_suite.envs.morl.fish_wood:FishWood",
+        reference="rlbench_suite.envs.morl.fish_wood:BalancedBasket",
+        horizon=200,
+        objectives=("fish", "wood", "meals"),
+        weights=(0.0, 0.0, 1.0),
+        hypervolume_reference=(0.0, 0.0, 0.0),
+        optimum=21.25250573215648,
+        tags=("discrete", "multi-objective", "stochastic"),
+    ),
 )
