@@ -66,4 +66,24 @@ CARDS = (
         optimum=21.25250573215648,
         tags=("discrete", "multi-objective", "stochastic"),
     ),
+    TaskCard(
+        id="rlsuite/FourRoom-v0",
+        family="morl",
+        summary=(
+            "Collect the shapes that count in four rooms and avoid the others, for weights that "
+            "each episode samples."
+        ),
+        source="Barreto et al. 2017, arXiv:1606.05312; MO-Gymnasium 1.3.2, four-room-v0",
+        entry_point="rlbench_suite.envs.morl.four_room:FourRoom",
+        reference="rlbench_suite.envs.morl.four_room:ShapeCollector",
+        horizon=200,
+        objectives=("squares", "triangles", "circles"),
+        weights=(1.0, 1.0, 1.0),
+        hypervolume_reference=(-5.0, -5.0, -5.0),
+        chance=(
+            "in an eighth of the episodes all three weights are negative, and it is best to stay at "
+            "the start and collect nothing"
+        ),
+        tags=("discrete", "multi-objective"),
+    ),
 )
