@@ -81,8 +81,8 @@ CARDS = (
         weights=(1.0, 1.0, 1.0),
         hypervolume_reference=(-5.0, -5.0, -5.0),
         chance=(
-            "in an eighth of the episodes all three weights are negative, and it is best to stay at "
-            "the start and collect nothing"
+            "in an eighth of the episodes all three weights are negative, and it is best to stay "
+            "at the start and collect nothing"
         ),
         tags=("discrete", "multi-objective"),
     ),
