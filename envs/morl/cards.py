@@ -67,6 +67,30 @@ CARDS = (
         tags=("discrete", "multi-objective", "stochastic"),
     ),
     TaskCard(
+        id="rlsuite/BreakableBottles-v0",
+        family="morl",
+        summary="Bring two bottles home fast, without breaking one on the way, a side effect.",
+        source=(
+            "Vamplew et al. 2021, doi:10.1016/j.engappai.2021.104186; MO-Gymnasium 1.3.2, "
+            "breakable-bottles-v0"
+        ),
+        entry_point="rlbench_suite.envs.morl.breakable_bottles:BreakableBottles",
+        reference="rlbench_suite.envs.morl.breakable_bottles:CarefulCarrier",
+        horizon=100,
+        choices={"bottles": ("breakable", "unbreakable")},
+        contexts=False,
+        variant=True,
+        objectives=("time", "bottles", "litter"),
+        weights=(1.0, 1.0, 25.0),
+        hypervolume_reference=(-100.0, 0.0, -1.0),
+        optimum=32.0,
+        open_loop=(
+            "it is the published problem, with one way and no context: the safest play is a plan "
+            "made beforehand. FishWood-v0 and TreasureMaps-v0 ask for a policy that observes"
+        ),
+        tags=("discrete", "multi-objective", "stochastic", "safety"),
+    ),
+    TaskCard(
         id="rlsuite/FourRoom-v0",
         family="morl",
         summary=(
