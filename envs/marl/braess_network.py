@@ -104,7 +104,7 @@ def mean_time(network: Network, shares: Flows) -> jax.Array:
 def best_flows(network: Network, drivers: int) -> Flows:
     """Return the numbers of drivers with the least mean travel time, int32."""
     doubled = Roads(*(2 * congestion for congestion in network.congestion))
-    return _least(Network(network.free, doubled), drivers)
+    return _minimal_flows(Network(network.free, doubled), drivers)
 
 
 def equilibrium_flows(network: Network, drivers: int) -> Flows:
@@ -115,10 +115,10 @@ def equilibrium_flows(network: Network, drivers: int) -> Flows:
     """
     half_driver = 0.5 / drivers
     free = Roads(*(f + half_driver * c for f, c in zip(*network, strict=True)))
-    return _least(Network(free, network.congestion), drivers)
+    return _minimal_flows(Network(free, network.congestion), drivers)
 
 
-def _least(network: Network, drivers: int) -> Flows:
+def _minimal_flows(network: Network, drivers: int) -> Flows:
     """Return whole drivers with the least sum of ``free x + congestion x**2 / 2`` over roads."""
     free, slope = network
     # The gradient is zero where top_slope top + between bottom = top_end, and likewise for bottom.
@@ -149,13 +149,13 @@ def _least(network: Network, drivers: int) -> Flows:
         terms = [f * x + 0.5 * c * x * x for f, c, x in zip(free, slope, loads, strict=True)]
         return terms[0] + terms[1] + terms[2] + terms[3] + terms[4]
 
-    least = jnp.where(is_inside, total(top, bottom), jnp.inf)
+    least_time = jnp.where(is_inside, total(top, bottom), jnp.inf)
     for edge_top, edge_bottom in edges:
         edge_total = total(edge_top, edge_bottom)
-        is_less = edge_total < least
+        is_less = edge_total < least_time
         top = jnp.where(is_less, edge_top, top)
         bottom = jnp.where(is_less, edge_bottom, bottom)
-        least = jnp.where(is_less, edge_total, least)
+        least_time = jnp.where(is_less, edge_total, least_time)
     on_top = jnp.round(top * drivers).astype(jnp.int32) + NEARBY[:, 0]
     on_bottom = jnp.round(bottom * drivers).astype(jnp.int32) + NEARBY[:, 1]
     is_possible = (on_top >= 0) & (on_bottom >= 0) & (on_top + on_bottom <= drivers)

@@ -221,10 +221,10 @@ class RouteChoice(Task[Params, State]):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, the last mean time, and the delay so far."""
         optimum = params.optimum * jnp.maximum(state.rounds, 1)
-        begun = state.rounds > 0
-        delay = jnp.where(begun, state.total_time / optimum - 1, 0)
+        has_begun = state.rounds > 0
+        delay = jnp.where(has_begun, state.total_time / optimum - 1, 0)
         return {
-            "success": begun & (delay <= TOLERANCE),
+            "success": has_begun & (delay <= TOLERANCE),
             "mean_time": state.mean_time,
             "delay": delay,
         }

@@ -196,11 +196,11 @@ class FishWood(NamedActions, Task[Params, State]):
         """Draw the place, and bars for fish, half the pieces of wood, meals and the time left."""
         picture = np.full(self.picture_shape, BLANK, np.uint8)
         picture[:BAR] = TREES if state.in_woods else WATER
-        most = 0.5 * STEPS
+        meal_limit = 0.5 * STEPS
         bars = (
-            (FISH_COLOUR, int(state.fish) / most),
-            (WOOD_COLOUR, int(state.wood) / WOOD_PER_MEAL / most),
-            (MEAL_COLOUR, int(meals(state)) / most),
+            (FISH_COLOUR, int(state.fish) / meal_limit),
+            (WOOD_COLOUR, int(state.wood) / WOOD_PER_MEAL / meal_limit),
+            (MEAL_COLOUR, int(meals(state)) / meal_limit),
             ((110, 110, 110), 1 - int(state.steps) / STEPS),
         )
         width = picture.shape[1]

@@ -392,10 +392,10 @@ class ShapeCollector(eqx.Module):
         place = jnp.round(observation[:2] * (SIZE - 1)).astype(jnp.int32)
         flags = observation[2:14] > 0.5
         square, triangle, circle = weights = observation[14:17]
-        wanted = weights > 0
-        pattern = wanted[0] + 2 * wanted[1] + 4 * wanted[2]
+        is_wanted = weights > 0
+        pattern = is_wanted[0] + 2 * is_wanted[1] + 4 * is_wanted[2]
         to_shapes = jnp.asarray(steps)[pattern, :, place[0], place[1]]
-        missing = ~flags & wanted[SHAPE_KINDS]
+        missing = ~flags & is_wanted[SHAPE_KINDS]
         nearest = jnp.argmin(jnp.where(missing, to_shapes[: len(SHAPES)], SIZE**3))
         end = jnp.where(square + triangle + circle > 0, GOAL_TARGET, START_TARGET)
         target = jnp.where(missing.any(), nearest, end)

@@ -102,15 +102,17 @@ def test_flows_are_the_best_of_all_whole_flows(task: RouteChoice, drivers: int) 
     for i in range(200):
         network = jax.tree.map(lambda leaf, i=i: leaf[i], params.network)
         times = plain_times(network, flows, drivers)
-        least = (times * flows).sum(1).min()
+        least_time = (times * flows).sum(1).min()
         mean = plain_times(network, best[i], drivers) @ best[i]
-        assert mean == pytest.approx(least, rel=1e-6)  # float32 there
-        for route, other in np.argwhere(~np.eye(3, dtype=bool)):
+        assert mean == pytest.approx(least_time, rel=1e-6)  # float32 there
+        for route, other_route in np.argwhere(~np.eye(3, dtype=bool)):
             if selfish[i, route]:
-                changed = selfish[i] - np.eye(3, dtype=int)[route] + np.eye(3, dtype=int)[other]
+                changed = (
+                    selfish[i] - np.eye(3, dtype=int)[route] + np.eye(3, dtype=int)[other_route]
+                )
                 gain = (
                     plain_times(network, selfish[i], drivers)[route]
-                    - plain_times(network, changed, drivers)[other]
+                    - plain_times(network, changed, drivers)[other_route]
                 )
                 assert gain < 1e-3  # min; the potential is rounded to 3e-7 of it
     if drivers == CARD.agents:
@@ -153,13 +155,15 @@ def test_rules_over_random_rounds(agents: int) -> None:
     rng = np.random.default_rng(1)
     choices = rng.integers(0, 3, (rounds, agents)).astype(np.int32)
 
-    def one(params: Params, choices: Any) -> tuple[Any, ...]:
+    def play_round(params: Params, choices: Any) -> tuple[Any, ...]:
         state = task.initial(None, params)
         after = task.transition(state, choices, None, params)
         reward = task.reward(state, choices, after, None, params)
         return after, reward, task.observation(after, None, params)
 
-    after, rewards, seen = jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(params, choices))
+    after, rewards, observations = jax.tree.map(
+        np.asarray, jax.jit(jax.vmap(play_round))(params, choices)
+    )
     for i in range(rounds):
         network = jax.tree.map(lambda leaf, i=i: leaf[i], params.network)
         kinds = params.listed[i][choices[i]]
@@ -167,9 +171,9 @@ def test_rules_over_random_rounds(agents: int) -> None:
         times = plain_times(network, flows, agents)[kinds]
         np.testing.assert_allclose(rewards[i], -times / 66, rtol=1e-5)
         assert after.mean_time[i] == pytest.approx(times.mean(), rel=1e-5)
-        np.testing.assert_array_equal(seen[i][:, 22:25].argmax(1), choices[i])
+        np.testing.assert_array_equal(observations[i][:, 22:25].argmax(1), choices[i])
         np.testing.assert_allclose(
-            seen[i][:, :5], np.tile(network.free, (agents, 1)) / 20, rtol=1e-5
+            observations[i][:, :5], np.tile(network.free, (agents, 1)) / 20, rtol=1e-5
         )
     assert {tuple(order) for order in params.listed.tolist()} == set(map(tuple, ORDERS.tolist()))
 

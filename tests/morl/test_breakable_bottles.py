@@ -111,8 +111,8 @@ def test_rules_over_random_episodes(kind: str) -> None:
     actions = rng.choice([LEFT, RIGHT, PICK_UP], (steps, episodes), p=[0.3, 0.4, 0.3])
     clumsy = rng.random((steps, episodes)) < 0.5
 
-    def step(state: State, drawn: tuple) -> tuple[State, Any]:
-        next_state = jax.vmap(task.move)(state, *drawn)
+    def step(state: State, inputs: tuple) -> tuple[State, Any]:
+        next_state = jax.vmap(task.move)(state, *inputs)
         reward = jax.vmap(lambda a, b: task.reward(a, None, b, None, None))(state, next_state)
         return next_state, (next_state, reward)
 
@@ -208,10 +208,12 @@ def test_coverage_set_of_given_points() -> None:
     for k in (2, 3):
         points = rng.normal(size=(300, k))
         points /= np.linalg.norm(points, axis=1, keepdims=True) * rng.uniform(1, 1.3, (300, 1))
-        found = convex_coverage_set(lambda w, points=points: points[(points @ w).argmax()], k)
+        coverage_set = convex_coverage_set(
+            lambda w, points=points: points[(points @ w).argmax()], k
+        )
         weights = rng.dirichlet(np.ones(k), 5_000)
-        np.testing.assert_allclose((found @ weights.T).max(0), (points @ weights.T).max(0))
-        assert len(found) < 60
+        np.testing.assert_allclose((coverage_set @ weights.T).max(0), (points @ weights.T).max(0))
+        assert len(coverage_set) < 60
 
 
 @pytest.mark.parametrize(("gamma", "chance"), [(0, 0.1), (1.01, 0.1), (1, -0.1), (1, 1.1)])

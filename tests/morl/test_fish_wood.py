@@ -69,8 +69,8 @@ def test_rules_over_random_episodes(task: FishWood) -> None:
     pairs = np.concatenate([contexts(0), contexts(1)])[rng.integers(0, 81, episodes)]
     params = Params(*pairs.T)
 
-    def step(state: State, drawn: tuple) -> tuple[State, jax.Array]:
-        action, unit = drawn
+    def step(state: State, inputs: tuple) -> tuple[State, jax.Array]:
+        action, unit = inputs
         next_state = jax.vmap(fish_wood.gather)(state, action, unit, params)
         return next_state, jax.vmap(task.reward)(state, action, next_state, None, params)
 
@@ -170,15 +170,15 @@ def test_reference_plays_its_value(task: FishWood) -> None:
 
 
 def test_contexts_of_the_splits_alternate(task: FishWood) -> None:
-    seen = []
+    pairs_by_split = []
     for split in (0, 1):
         keys = jax.random.split(jax.random.key(split), 4_000)
         params = jax.jit(jax.vmap(task.sample_params, (0, None)))(keys, split)
         pairs = set(zip(*(np.asarray(chance).round(3).tolist() for chance in params), strict=True))
         assert len(pairs) == len(contexts(split))
-        seen.append(pairs)
-    assert not seen[0] & seen[1]
-    assert len(seen[0] | seen[1]) == 81
+        pairs_by_split.append(pairs)
+    assert not pairs_by_split[0] & pairs_by_split[1]
+    assert len(pairs_by_split[0] | pairs_by_split[1]) == 81
 
 
 def test_words_and_picture(task: FishWood) -> None:

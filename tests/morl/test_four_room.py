@@ -149,7 +149,7 @@ def test_discounted_optimum_is_that_of_all_orders() -> None:
     """One kind counts, the others cost: the best of all orders of its four shapes and the goal."""
     gamma, weights = 0.97, (1.0, -0.9, -0.9)
     costly = KIND_CELLS[1] | KIND_CELLS[2] | {GOAL}
-    wanted = sorted(KIND_CELLS[0])
+    square_cells = sorted(KIND_CELLS[0])
 
     def best_from(cell: tuple, left: tuple) -> float:
         value = 0.0
@@ -157,12 +157,14 @@ def test_discounted_optimum_is_that_of_all_orders() -> None:
             # Shapes that count and lie on the way are another order.
             steps = plain_distance(cell, target, costly | (set(left) - {target}))
             if steps is not None:
-                others = tuple(other for other in left if other != target)
-                value = max(value, gamma**steps / gamma + gamma**steps * best_from(target, others))
+                remaining = tuple(cell for cell in left if cell != target)
+                value = max(
+                    value, gamma**steps / gamma + gamma**steps * best_from(target, remaining)
+                )
         return value
 
     assert best_discounted_return(weights, gamma) @ weights == pytest.approx(
-        best_from(START, tuple(wanted)), abs=1e-9
+        best_from(START, tuple(square_cells)), abs=1e-9
     )
     with pytest.raises(ValueError, match="discount"):
         best_discounted_return(weights, 1.0)
