@@ -322,7 +322,9 @@ def assign(flows: Flows, listed: jax.Array, drivers: int) -> jax.Array:
     """Return choices ``(drivers,)``: the first drivers take listed route 0, the next ones 1."""
     counts = jnp.stack(flows)[listed]
     number = np.arange(drivers, dtype=np.int32)
-    return (number >= counts[0]).astype(jnp.int32) + (number >= counts[0] + counts[1])
+    second = jnp.asarray(number >= counts[0])
+    third = jnp.asarray(number >= counts[0] + counts[1])
+    return second.astype(jnp.int32) + third
 
 
 class SystemOptimum(eqx.Module):

@@ -41,7 +41,7 @@ from gymnasium import spaces
 
 from rlbench_suite.core.arrays import Float, FloatArray, Int, IntArray
 from rlbench_suite.core.component import Component, singles
-from rlbench_suite.core.policy import View, no_memory
+from rlbench_suite.core.policy import View
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -144,10 +144,9 @@ class BreakableBottles(NamedActions, Task[Params, State]):
             cell.astype(jnp.int32),
             jnp.where(arrives, 0, carried).astype(jnp.int32),
             jnp.minimum(delivered, QUOTA).astype(jnp.int32),
-            *(
-                count + jnp.where(state.cell == place, change, 0)
-                for place, count in zip(WAY_CELLS, lying, strict=True)
-            ),
+            state.lying_1 + jnp.where(state.cell == WAY_CELLS[0], change, 0),
+            state.lying_2 + jnp.where(state.cell == WAY_CELLS[1], change, 0),
+            state.lying_3 + jnp.where(state.cell == WAY_CELLS[2], change, 0),
             state.steps + 1,
         )
 
@@ -164,6 +163,10 @@ class BreakableBottles(NamedActions, Task[Params, State]):
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return (time, bottles, litter), ``(3,)``."""
+        return self.vector_reward(state, next_state)
+
+    def vector_reward(self, state: State, next_state: State) -> jax.Array:
+        """Return the reward ``(3,)`` of a step, which does not depend on the action itself."""
         return self.stack(
             -1,
             BOTTLE_REWARD * (next_state.delivered - state.delivered),
@@ -252,17 +255,16 @@ class BreakableBottles(NamedActions, Task[Params, State]):
         more bottles in a cell than the shape counts are counted as its most.
         """
         fields = np.indices(shape, np.int32).reshape(len(shape), -1)
-        state = State(*fields, np.zeros_like(fields[0]))
+        state = State._make([*fields, np.zeros_like(fields[0])])
         next_states = np.zeros((2, 3, fields.shape[1]), np.int32)
         rewards = np.zeros((2, 3, fields.shape[1], 3))
         for clumsy, action in np.ndindex(2, 3):
-            next_state = self.move(state, np.int32(action), np.bool_(clumsy))
+            next_state = self.move(state, jnp.int32(action), jnp.bool_(clumsy))
             after = [
                 np.minimum(field, n - 1) for field, n in zip(next_state[:6], shape, strict=True)
             ]
             next_states[clumsy, action] = np.ravel_multi_index(after, shape)
-            reward = jax.vmap(lambda before, after: self.reward(before, None, after, None, None))
-            rewards[clumsy, action] = reward(state, next_state)
+            rewards[clumsy, action] = jax.vmap(self.vector_reward)(state, next_state)
         return next_states, rewards
 
     # -- text and pixels ---------------------------------------------------------------------------
@@ -322,7 +324,9 @@ class CarefulCarrier(NamedTuple):
         """Make the player for the kind of bottles."""
         return cls(np.int32(CAPACITY if task.unbreakable else 1))
 
-    initial = no_memory
+    def initial(self, params: Params) -> tuple[()]:
+        """Return nothing: the player has no memory."""
+        return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the next move."""

@@ -45,7 +45,7 @@ from gymnasium import spaces
 
 from rlbench_suite.core.arrays import Flag, Float, Int
 from rlbench_suite.core.component import Component, singles
-from rlbench_suite.core.policy import View, no_memory
+from rlbench_suite.core.policy import View
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
@@ -308,7 +308,9 @@ class BalancedBasket(NamedTuple):
         """Make the player; the rule is the same in all contexts."""
         return cls()
 
-    initial = no_memory
+    def initial(self, params: Params) -> tuple[()]:
+        """Return nothing: the player has no memory."""
+        return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the place of the next step."""
