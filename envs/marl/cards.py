@@ -41,4 +41,19 @@ CARDS = (
         ),
         tags=("continuous", "multi-agent", "partially-observed", "safety"),
     ),
+    TaskCard(
+        id="rlsuite/RouteChoice-v0",
+        family="marl",
+        summary=(
+            "Drivers choose routes through a network in which selfish choices make all of them "
+            "late (Braess's paradox)."
+        ),
+        source="Braess 1968, doi:10.1007/BF01918335; MOMAland 0.2.0, MO-RouteChoice",
+        entry_point="rlbench_suite.envs.marl.route_choice:RouteChoice",
+        reference="rlbench_suite.envs.marl.route_choice:SystemOptimum",
+        yardsticks={"selfish": "rlbench_suite.envs.marl.route_choice:SelfishDrivers"},
+        horizon=20,
+        agents=42,
+        tags=("discrete", "multi-agent", "economic"),
+    ),
 )
