@@ -66,4 +66,25 @@ CARDS = (
         agents=2,
         tags=("discrete", "multi-agent", "communication"),
     ),
+    TaskCard(
+        id="rlsuite/Foraging-v0",
+        family="marl",
+        summary="Agents of different levels collect food that some can only lift together.",
+        source=(
+            "Papoudakis et al. 2021, arXiv:2006.07869; rules of lb-foraging 2.0.0, "
+            "github.com/semitable/lb-foraging"
+        ),
+        entry_point="rlbench_suite.envs.marl.foraging:Foraging",
+        reference="rlbench_suite.envs.marl.joint_collection:JointCollection",
+        horizon=50,
+        difficulties={"medium": 10, "easy": 8, "hard": 15},
+        choices={
+            "cooperation": ("free", "forced"),
+            "sight": ("all", "2"),
+            "foods": ("3", "2", "1"),
+        },
+        agents=3,
+        optima={"medium": 1 / 3, "easy": 1 / 3, "hard": 1 / 3},
+        tags=("discrete", "multi-agent"),
+    ),
 )
