@@ -109,7 +109,7 @@ class State(NamedTuple):
 class Sight(NamedTuple):
     """How an agent sees a thing."""
 
-    seen: Flag
+    visible: Flag
     row: Int
     """From the corner of the window"""
     column: Int
@@ -205,7 +205,7 @@ class Foraging(Task[Params, State]):
 
     def _move(self, state: State, action: jax.Array, params: Params) -> tuple[Cell, ...]:
         """Return the cells of the agents after a step."""
-        wanted = []
+        targets = []
         for i, agent in enumerate(state.agents):
             row = agent.row + (action[i] == 2).astype(jnp.int32) - (action[i] == 1)
             column = agent.column + (action[i] == 4).astype(jnp.int32) - (action[i] == 3)
@@ -213,18 +213,20 @@ class Foraging(Task[Params, State]):
             free = inside
             for food, left in zip(params.foods, state.is_left, strict=True):
                 free = free & ~(left & (food.row == row) & (food.column == column))
-            wanted.append(where_cell(free, Cell(row, column), agent))
+            targets.append(where_cell(free, Cell(row, column), agent))
         for _ in range(self.card.agents - 1):  # each round sends one more agent back, or none
             shared = [jnp.bool_(False)] * self.card.agents
             for i, j in combinations(range(self.card.agents), 2):
-                same = (wanted[i].row == wanted[j].row) & (wanted[i].column == wanted[j].column)
-                shared[i] = shared[i] | same
-                shared[j] = shared[j] | same
-            wanted = [
+                is_shared = (targets[i].row == targets[j].row) & (
+                    targets[i].column == targets[j].column
+                )
+                shared[i] = shared[i] | is_shared
+                shared[j] = shared[j] | is_shared
+            targets = [
                 where_cell(~back, cell, agent)
-                for back, cell, agent in zip(shared, wanted, state.agents, strict=True)
+                for back, cell, agent in zip(shared, targets, state.agents, strict=True)
             ]
-        return tuple(wanted)
+        return tuple(targets)
 
     def _lifting_levels(self, state: State, action: jax.Array, params: Params) -> list[Int]:
         """Return the levels of the agents that load each food, added up."""
@@ -288,43 +290,43 @@ class Foraging(Task[Params, State]):
                 self._sight(agent, food, left, food.level)
                 for food, left in zip(params.foods, state.is_left, strict=True)
             ]
-            others = [
-                self._sight(agent, other, jnp.bool_(True), params.levels[j])
-                for j, other in enumerate(state.agents)
+            teammates = [
+                self._sight(agent, teammate, jnp.bool_(True), params.levels[j])
+                for j, teammate in enumerate(state.agents)
                 if j != i
             ]
             itself = self._sight(agent, agent, jnp.bool_(True), params.levels[i])
-            for seen in (*seen_first(foods), itself, *seen_first(others)):
+            for visible in (*seen_first(foods), itself, *seen_first(teammates)):
                 values += [
-                    seen.row.astype(self.dtype) * self.dtype.type(1 / (self.size - 1)),
-                    seen.column.astype(self.dtype) * self.dtype.type(1 / (self.size - 1)),
-                    seen.level.astype(self.dtype) * self.dtype.type(1 / self.max_food_level),
+                    visible.row.astype(self.dtype) * self.dtype.type(1 / (self.size - 1)),
+                    visible.column.astype(self.dtype) * self.dtype.type(1 / (self.size - 1)),
+                    visible.level.astype(self.dtype) * self.dtype.type(1 / self.max_food_level),
                 ]
-        shown = jnp.stack(values).reshape(self.card.agents, -1)
-        return jnp.maximum(shown, -1)
+        observed = jnp.stack(values).reshape(self.card.agents, -1)
+        return jnp.maximum(observed, -1)
 
-    def _sight(self, agent: Cell, thing: Cell | Food, exists: Flag, level: Int) -> Sight:
+    def _sight(self, agent: Cell, item: Cell | Food, exists: Flag, level: Int) -> Sight:
         """Return how an agent sees a thing."""
-        down, right = thing.row - agent.row, thing.column - agent.column
+        down, right = item.row - agent.row, item.column - agent.column
         near = jnp.maximum(jnp.abs(down), jnp.abs(right)) <= self.sight
-        seen = exists & near
+        visible = exists & near
         unseen = -(self.size - 1)  # so that it is shown as -1
         return Sight(
-            seen,
-            jnp.where(seen, down + jnp.minimum(self.sight, agent.row), unseen),
-            jnp.where(seen, right + jnp.minimum(self.sight, agent.column), unseen),
-            jnp.where(seen, level, 0),
+            visible,
+            jnp.where(visible, down + jnp.minimum(self.sight, agent.row), unseen),
+            jnp.where(visible, right + jnp.minimum(self.sight, agent.column), unseen),
+            jnp.where(visible, level, 0),
         )
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each agent; see the table."""
         cells = f"row and column in parts of {self.size - 1} cells"
         meaning = f"{cells}, and level in parts of {self.max_food_level}"
-        others = self.card.agents - 1
+        teammates = self.card.agents - 1
         return (
             Component("foods", f"[food in sight, by rows]: {meaning}", shape=(self.food_count, 3)),
             Component("itself", meaning, shape=(3,)),
-            Component("others", f"[other agent in sight]: {meaning}", shape=(others, 3)),
+            Component("others", f"[other agent in sight]: {meaning}", shape=(teammates, 3)),
         )
 
     def action_components(self) -> tuple[Component, ...]:
@@ -344,12 +346,12 @@ class Foraging(Task[Params, State]):
         for i, row in enumerate(np.asarray(self._see(state, None, params))):
             things = np.rint(row.reshape(-1, 3) * scales).astype(int).tolist()
             names = ["food"] * self.food_count + ["itself"] + ["an agent"] * (self.card.agents - 1)
-            seen = [
+            visible = [
                 f"{name} of level {level} at ({down}, {right})"
                 for name, (down, right, level) in zip(names, things, strict=True)
                 if level > 0
             ]
-            lines.append(f"agent_{i} sees {', '.join(seen)}.")
+            lines.append(f"agent_{i} sees {', '.join(visible)}.")
         return "\n".join(lines)
 
     def how_to_act(self) -> str:
@@ -393,12 +395,12 @@ class Foraging(Task[Params, State]):
             canvas.line((line * side, 0, line * side, height), fill="gainsboro")
             canvas.line((0, line * side, width, line * side), fill="gainsboro")
 
-        def corners(thing: Cell | Food) -> tuple[float, float, float, float]:
-            x, y, margin = side * int(thing.column), side * int(thing.row), 0.12 * side
+        def corners(item: Cell | Food) -> tuple[float, float, float, float]:
+            x, y, margin = side * int(item.column), side * int(item.row), 0.12 * side
             return x + margin, y + margin, x + side - margin, y + side - margin
 
-        def write_level(thing: Cell | Food, level: Int) -> None:
-            x, y = side * (int(thing.column) + 0.5), side * (int(thing.row) + 0.5)
+        def write_level(item: Cell | Food, level: Int) -> None:
+            x, y = side * (int(item.column) + 0.5), side * (int(item.row) + 0.5)
             canvas.text((x, y), str(int(level)), fill="white", anchor="mm")
 
         for food, left in zip(params.foods, state.is_left, strict=True):
@@ -417,7 +419,7 @@ def seen_first(sights: Sequence[Sight]) -> list[Sight]:
     for end in range(len(sights) - 1, 0, -1):  # a bubble sort
         for i in range(end):
             first, second = sights[i], sights[i + 1]
-            swap = ~first.seen & second.seen
+            swap = ~first.visible & second.visible
             sights[i] = Sight(*(jnp.where(swap, b, a) for a, b in zip(first, second, strict=True)))
             sights[i + 1] = Sight(
                 *(jnp.where(swap, a, b) for a, b in zip(first, second, strict=True))
@@ -440,10 +442,11 @@ def is_beside(agent: Cell, food: Food) -> Flag:
     return jnp.abs(agent.row - food.row) + jnp.abs(agent.column - food.column) == 1
 
 
-def where_cell(condition: Flag, cell: Cell, other: Cell) -> Cell:
+def where_cell(condition: Flag, cell: Cell, fallback: Cell) -> Cell:
     """Return one of two cells."""
     return Cell(
-        jnp.where(condition, cell.row, other.row), jnp.where(condition, cell.column, other.column)
+        jnp.where(condition, cell.row, fallback.row),
+        jnp.where(condition, cell.column, fallback.column),
     )
 
 

@@ -15,7 +15,7 @@ from rlbench_suite.core.policy import View, no_memory, privileged_player
 
 from .foraging import LOAD, Foraging
 
-FAR = 10_000
+UNREACHABLE = 10_000
 """Cells: longer than any way."""
 SIDES = np.array([(-1, 0), (1, 0), (0, -1), (0, 1)], np.int32)
 """Rows and columns from a cell to its neighbours, in the order of the actions north to east."""
@@ -61,7 +61,7 @@ class JointCollection(eqx.Module):
             inside = ((choices >= 0) & (choices < self.task.size)).all(1)
             row, column = jnp.clip(choices, 0, self.task.size - 1).T
             allowed = (inside & ~claimed[row, column]).at[0].set(True)
-            lengths = jnp.where(allowed, steps[row, column] + 0.5 * noise[i], 2 * FAR)
+            lengths = jnp.where(allowed, steps[row, column] + 0.5 * noise[i], 2 * UNREACHABLE)
             move = jnp.argmin(lengths)
             claimed = claimed | ((rows == row[move]) & (columns == column[move]))
             actions.append(jnp.where(arrived[i], LOAD, move).astype(jnp.int32))
@@ -79,8 +79,8 @@ def assign_sides(agents: IntArray, foods: IntArray, is_left: FlagArray) -> IntAr
     ways = jnp.abs(sides[:, None] - agents[:, None]).sum(-1)  # (foods, agents, sides)
     orders = np.array(list(permutations(range(len(SIDES)), count)))
     shared = ways[:, np.arange(count), orders]  # (foods, orders, agents)
-    costs = shared.max(-1) * FAR + shared.sum(-1)
-    costs = jnp.where(is_left[:, None], costs, FAR * FAR)
+    costs = shared.max(-1) * UNREACHABLE + shared.sum(-1)
+    costs = jnp.where(is_left[:, None], costs, UNREACHABLE * UNREACHABLE)
     food, order = jnp.divmod(jnp.argmin(costs), len(orders))
     return sides[food, jnp.asarray(orders)[order]]
 
@@ -88,20 +88,22 @@ def assign_sides(agents: IntArray, foods: IntArray, is_left: FlagArray) -> IntAr
 def steps_to(goal: IntArray, blocked: FlagArray) -> IntArray:
     """Return the number of steps from each cell to a goal, int32 ``(size, size)``.
 
-    It is :data:`FAR` where there is no way. The goal itself is always open.
+    It is :data:`UNREACHABLE` where there is no way. The goal itself is always open.
     """
     size = len(blocked)
     rows, columns = np.indices(blocked.shape)
     is_goal = (rows == goal[0]) & (columns == goal[1])
 
     def relax(_: Int, steps: IntArray) -> IntArray:
-        around = jnp.pad(steps, 1, constant_values=FAR)
+        around = jnp.pad(steps, 1, constant_values=UNREACHABLE)
         nearest = jnp.minimum(
             jnp.minimum(around[:-2, 1:-1], around[2:, 1:-1]),
             jnp.minimum(around[1:-1, :-2], around[1:-1, 2:]),
         )
         reached = jnp.minimum(steps, nearest + 1)
-        return jnp.where(is_goal, 0, jnp.where(blocked, FAR, jnp.minimum(reached, FAR)))
+        return jnp.where(
+            is_goal, 0, jnp.where(blocked, UNREACHABLE, jnp.minimum(reached, UNREACHABLE))
+        )
 
-    start = jnp.where(is_goal, 0, FAR).astype(jnp.int32)
+    start = jnp.where(is_goal, 0, UNREACHABLE).astype(jnp.int32)
     return jax.lax.fori_loop(0, 3 * size, relax, start)

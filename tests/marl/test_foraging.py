@@ -71,11 +71,11 @@ def test_episodes_are_those_of_lb_foraging(record: dict[str, Any]) -> None:
         assert np.array(state.agents).tolist() == record["positions"][t]
         np.testing.assert_allclose(reward, record["reward"][t], atol=1e-7)
         assert bool(over) == (record["terminated"][t] and not any(state.is_left))
-        seen = unscaled(task, observation)
+        observed = unscaled(task, observation)
         expected = np.array(record["obs"][t], np.float64)
         for i, row in enumerate(expected):
             hide_what_is_out_of_sight(row, record, np.array(state.agents), i)
-        np.testing.assert_allclose(seen, expected, atol=1e-5)
+        np.testing.assert_allclose(observed, expected, atol=1e-5)
 
 
 def hide_what_is_out_of_sight(
@@ -91,9 +91,9 @@ def hide_what_is_out_of_sight(
     entries = row[3 * (record["foods"] + 1) :].reshape(-1, 3)
     itself = np.minimum(agents[i], sight)
     near = (np.abs(entries[:, :2] - itself).max(1) <= sight) & (entries[:, 2] > 0)
-    kept = entries[near]
+    remaining = entries[near]
     entries[:] = [-1, -1, 0]
-    entries[: len(kept)] = kept
+    entries[: len(remaining)] = remaining
 
 
 def test_two_agents_never_stand_in_one_cell() -> None:
@@ -229,8 +229,8 @@ def test_there_is_a_cell_for_the_last_food() -> None:
     """All places of two pieces of food on the smallest field leave one for both splits."""
     inside = list(product(range(1, 7), repeat=2))
 
-    def is_allowed(cell: tuple[int, int], other: tuple[int, int]) -> bool:
-        gap = sorted(abs(a - b) for a, b in zip(cell, other, strict=True))
+    def is_allowed(cell: tuple[int, int], neighbour: tuple[int, int]) -> bool:
+        gap = sorted(abs(a - b) for a, b in zip(cell, neighbour, strict=True))
         return gap[1] > 1 and gap != [0, 2]
 
     for first in inside:

@@ -127,14 +127,14 @@ def test_spread_is_that_of_mpe2(record: dict[str, Any]) -> None:
         for t, joint in enumerate(record["actions"]):
             numbers = [pushes(a) if record["continuous"] else a for a in joint.values()]
             state, reward, observation, _ = step(state, jnp.asarray(numbers))
-            seen = np.array(list(record["obs"][t].values()))
+            recorded = np.array(list(record["obs"][t].values()))
             np.testing.assert_allclose(
-                np.array(state.agents), [body(row[:4]) for row in seen], atol=ROUNDING
+                np.array(state.agents), [body(row[:4]) for row in recorded], atol=ROUNDING
             )
             np.testing.assert_allclose(reward, list(record["reward"][t].values()), atol=ROUNDING)
-            assert not seen[:, 14:].any()  # words of agents that never speak
-            shown = np.clip(seen[:, :14], -4, 4)
-            np.testing.assert_allclose(2 * observation, shown, atol=ROUNDING)
+            assert not recorded[:, 14:].any()  # words of agents that never speak
+            clipped = np.clip(recorded[:, :14], -4, 4)
+            np.testing.assert_allclose(2 * observation, clipped, atol=ROUNDING)
     assert record["truncated"] == [False] * (SPREAD.horizon - 1) + [True]
 
 
@@ -214,10 +214,10 @@ def test_shared_out_landmarks_have_the_shortest_ways() -> None:
         agents, landmarks = rng.uniform(-1, 1, (2, 3, 2))
         bodies = [Body(x, y, 0.0, 0.0) for x, y in agents]
         goals = spread.assign(bodies, [Point(x, y) for x, y in landmarks])
-        way = sum(abs(complex(g.x - x, g.y - y)) for g, (x, y) in zip(goals, agents, strict=True))
+        total = sum(abs(complex(g.x - x, g.y - y)) for g, (x, y) in zip(goals, agents, strict=True))
         a, b = agents @ [1, 1j], landmarks @ [1, 1j]
         orders = ([0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0])
-        assert way == pytest.approx(min(abs(a - b[order]).sum() for order in orders), abs=1e-5)
+        assert total == pytest.approx(min(abs(a - b[order]).sum() for order in orders), abs=1e-5)
 
 
 @pytest.mark.parametrize("actions", ["discrete", "continuous"])
@@ -245,12 +245,12 @@ def test_speaker_and_listener_are_those_of_mpe2() -> None:
             action = jnp.asarray([joint["speaker_0"], joint["listener_0"]])
             state, reward, observation, _ = step(state, action)
             np.testing.assert_allclose(reward, list(record["reward"][t].values()), atol=2e-5)
-            seen = record["obs"][t]
+            recorded = record["obs"][t]
             speaker, listener = np.asarray(observation)
-            colours = np.array(seen["speaker_0"])
+            colours = np.array(recorded["speaker_0"])
             np.testing.assert_allclose(speaker[:3], (colours - 0.15) / 0.5, atol=ROUNDING)
             scaled = listener[3:] * np.array([2.0] * 8 + [1.0] * 3)
-            np.testing.assert_allclose(scaled, seen["listener_0"], atol=ROUNDING)
+            np.testing.assert_allclose(scaled, recorded["listener_0"], atol=ROUNDING)
             assert not speaker[3:].any()
             assert not listener[:3].any()
 

@@ -117,10 +117,10 @@ def step_body(body: Body, kind: Kind, force: Force) -> Body:
     return Body(body.x + PERIOD * body.vx, body.y + PERIOD * body.vy, vx, vy)
 
 
-def contact_force(body: Body, other: Body, reach: float) -> Force:
+def contact_force(body: Body, partner: Body, reach: float) -> Force:
     """Return the force on a body from another one whose radius and its own add up to ``reach``."""
-    dx = body.x - other.x
-    dy = body.y - other.y
+    dx = body.x - partner.x
+    dy = body.y - partner.y
     distance = length(dx, dy)
     depth = (reach - distance) * (1 / MARGIN)
     overlap = MARGIN * (jnp.maximum(depth, 0) + jnp.log1p(jnp.exp(-jnp.abs(depth))))
@@ -138,6 +138,6 @@ def distance(a: Point | Body, b: Point | Body) -> Float:
     return length(a.x - b.x, a.y - b.y)
 
 
-def touch(body: Body, other: Body, reach: float) -> Flag:
+def touch(body: Body, partner: Body, reach: float) -> Flag:
     """Return whether two bodies overlap whose radii add up to ``reach``."""
-    return distance(body, other) < reach
+    return distance(body, partner) < reach

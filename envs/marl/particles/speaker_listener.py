@@ -137,12 +137,12 @@ class SpeakerListener(Task[Params, State]):
         metres = [listener.vx, listener.vy]
         for mark in params.landmarks:
             metres += [mark.x - listener.x, mark.y - listener.y]
-        shown = jnp.clip(self.stack(*metres) * (1 / SCALE), -MAX_OBSERVATION, MAX_OBSERVATION)
+        observed = jnp.clip(self.stack(*metres) * (1 / SCALE), -MAX_OBSERVATION, MAX_OBSERVATION)
         numbers = np.arange(LANDMARKS)
         goal = (params.goal == numbers).astype(self.dtype)
         word = (state.word == numbers).astype(self.dtype)
         speaker_row = jnp.concatenate([goal, jnp.zeros(11, self.dtype)])
-        return jnp.stack([speaker_row, jnp.concatenate([jnp.zeros(3, self.dtype), shown, word])])
+        return jnp.stack([speaker_row, jnp.concatenate([jnp.zeros(3, self.dtype), observed, word])])
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each agent; see the table."""

@@ -123,12 +123,12 @@ class Spread(MovingAgents):
         """Return what each agent sees, ``(3, 14)``; see the table."""
         values = []
         for i, agent in enumerate(state.agents):
-            others = (other for j, other in enumerate(state.agents) if j != i)
+            teammates = (teammate for j, teammate in enumerate(state.agents) if j != i)
             values += [agent.vx, agent.vy, agent.x, agent.y]
-            for place in (*params.landmarks, *others):
+            for place in (*params.landmarks, *teammates):
                 values += [place.x - agent.x, place.y - agent.y]
-        shown = self.stack(*values) * (1 / SCALE)
-        return jnp.clip(shown, -MAX_OBSERVATION, MAX_OBSERVATION).reshape(self.card.agents, -1)
+        observed = self.stack(*values) * (1 / SCALE)
+        return jnp.clip(observed, -MAX_OBSERVATION, MAX_OBSERVATION).reshape(self.card.agents, -1)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each agent; see the table."""
@@ -251,9 +251,9 @@ class ShareOut(eqx.Module):
 
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the moves of all agents, ``(3,)``, or their pushes, ``(3, 2)``."""
-        seen = SCALE * view.observation
-        bodies = [Body(row[2], row[3], row[0], row[1]) for row in seen]
-        marks = seen[0, 4 : 4 + 2 * LANDMARKS].reshape(LANDMARKS, 2)
+        metres = SCALE * view.observation
+        bodies = [Body(row[2], row[3], row[0], row[1]) for row in metres]
+        marks = metres[0, 4 : 4 + 2 * LANDMARKS].reshape(LANDMARKS, 2)
         landmarks = [Point(bodies[0].x + mark[0], bodies[0].y + mark[1]) for mark in marks]
         goals = assign(bodies, keep_apart(landmarks, self.gap))
         choose = self._move if self.is_discrete else self._push
@@ -288,7 +288,7 @@ def assign(bodies: list[Body], places: list[Point]) -> list[Point]:
     ways = [[distance(body, place) for place in places] for body in bodies]
     orders = np.array(list(permutations(range(len(bodies)))))
     totals = jnp.stack(
-        [add([way[k] for way, k in zip(ways, order, strict=True)]) for order in orders]
+        [add([lengths[k] for lengths, k in zip(ways, order, strict=True)]) for order in orders]
     )
     best = jnp.asarray(orders)[jnp.argmin(totals)]
     x = jnp.stack([place.x for place in places])[best]
