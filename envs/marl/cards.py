@@ -87,4 +87,21 @@ CARDS = (
         optima={"medium": 1 / 3, "easy": 1 / 3, "hard": 1 / 3},
         tags=("discrete", "multi-agent"),
     ),
+    TaskCard(
+        id="rlsuite/Tag-v0",
+        family="marl",
+        summary="Three predators catch a faster prey that flees.",
+        source="Lowe et al. 2017, arXiv:1706.02275; rules of MPE2 1.1.1, simple_tag_v3",
+        entry_point="rlbench_suite.envs.marl.particles.tag:Tag",
+        reference="rlbench_suite.envs.marl.particles.tag:Pursuit",
+        horizon=25,
+        difficulties={"medium": 0.8, "easy": 0.4, "hard": 1.0},
+        choices={"actions": ("discrete", "continuous")},
+        agents=3,
+        hard_for_reference=(
+            "a prey that always flees, at hard, is touched less than twice in a quarter of the "
+            "episodes"
+        ),
+        tags=("discrete", "multi-agent"),
+    ),
 )

@@ -108,13 +108,21 @@ class MovingAgents(Task[Any, Any]):
         return " ".join(names[int(move)] for move in action)
 
 
-def best_move(body: Body, goal: Point, lead: Float) -> jax.Array:
+def best_move(body: Body, goal: Point, lead: Float, newtons: float = PUSH) -> jax.Array:
     """Return the move after which the place ahead of a body is nearest to a goal, int32 ``()``."""
     gaps = []
     for right, up in MOVES.values():
-        ahead = place_ahead(body, lead, PERIOD * PUSH * right, PERIOD * PUSH * up)
+        ahead = place_ahead(body, lead, PERIOD * newtons * right, PERIOD * newtons * up)
         gaps.append(distance(ahead, goal))
     return jnp.argmin(jnp.stack(gaps)).astype(jnp.int32)
+
+
+def best_push(body: Body, goal: Point, lead: Float, newtons: float = PUSH) -> jax.Array:
+    """Return the push to the right and up that ends nearest to a goal, ``(2,)`` in [-1, 1]."""
+    ahead = place_ahead(body, lead)
+    share = 1 / (lead * PERIOD * newtons)
+    push = jnp.stack([(goal.x - ahead.x) * share, (goal.y - ahead.y) * share])
+    return jnp.clip(push, -1, 1)
 
 
 def place_ahead(

@@ -46,7 +46,7 @@ from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task_card import TaskCard
 
 from .landmarks import LANDMARKS, sample_landmarks
-from .moves import MOVES, Disc, MovingAgents, best_move, draw_discs, place_ahead
+from .moves import MOVES, Disc, MovingAgents, best_move, best_push, draw_discs
 from .particle_physics import (
     MIN_DISTANCE,
     PERIOD,
@@ -263,11 +263,7 @@ class ShareOut(eqx.Module):
         return best_move(body, goal, self.lead)
 
     def _push(self, body: Body, goal: Point) -> jax.Array:
-        """Return the push to the right and up that ends nearest to the goal, ``(2,)``."""
-        ahead = place_ahead(body, self.lead)
-        share = 1 / (self.lead * PERIOD * PUSH)
-        push = jnp.stack([(goal.x - ahead.x) * share, (goal.y - ahead.y) * share])
-        return jnp.clip(push, -1, 1)
+        return best_push(body, goal, self.lead)
 
 
 def keep_apart(places: list[Point], gap: Float) -> list[Point]:
