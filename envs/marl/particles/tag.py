@@ -213,7 +213,6 @@ class Tag(MovingAgents):
         metres = f"{SCALE:g} m"
         speed = f"{SCALE:g} m/s"
         axes = "along x and y"
-        others = (self.card.agents - 1, 2)
         return (
             Component("velocity", f"its velocity {axes}", speed, (2,)),
             Component("place", f"its place {axes}", metres, (2,)),
@@ -224,7 +223,7 @@ class Tag(MovingAgents):
                 "others",
                 f"[other predator, in the order of numbers]: from it to the other one, {axes}",
                 metres,
-                others,
+                (self.card.agents - 1, 2),
             ),
             Component("prey", f"from it to the prey, {axes}", metres, (2,)),
             Component("prey_velocity", f"velocity of the prey {axes}", speed, (2,)),
