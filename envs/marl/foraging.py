@@ -123,7 +123,7 @@ class Foraging(Task[Params, State]):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        if difficulty not in SIZES:
+        if difficulty is None or difficulty not in SIZES:
             raise ValueError(
                 f"The difficulty of {card.id} is a size of the field, {SIZES[0]} to {SIZES[-1]}, "
                 f"or one of {', '.join(card.difficulties)}; got {difficulty!r}."
