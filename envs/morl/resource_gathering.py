@@ -429,12 +429,16 @@ class PublishedMap(ResourceGathering):
         grids = np.zeros((len(cells), SIZE, SIZE), self.dtype)
         for grid, marked in zip(grids, cells, strict=True):
             grid[tuple(zip(*marked, strict=True))] = 1
+        home, gold, gem, enemies = (jnp.asarray(grid) for grid in grids)
         return Scene(
             row,
             column,
             observation[2] > 0.5,
             observation[3] > 0.5,
-            *(jnp.asarray(grid) for grid in grids),
+            home,
+            gold,
+            gem,
+            enemies,
             jnp.asarray(death_weight, self.dtype),
             jnp.asarray(gold_weight, self.dtype),
             jnp.asarray(gem_weight, self.dtype),

@@ -44,6 +44,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -396,7 +397,7 @@ def _remaining_steps(like: Float) -> FloatArray:
     return jnp.arange(STEPS, 0, -1).astype(like.dtype)
 
 
-class BestSchedule(NamedTuple):
+class BestSchedule(eqx.Module):
     """The closed form of Almgren & Chriss 2000 from the present holding on, which is optimal."""
 
     @classmethod

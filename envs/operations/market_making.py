@@ -41,6 +41,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -406,7 +407,7 @@ class OptimalQuotes(NamedTuple):
         return to_action(quotes.ask, quotes.bid), memory
 
 
-class ReservationQuotes(NamedTuple):
+class ReservationQuotes(eqx.Module):
     """Closed-form quotes of Avellaneda & Stoikov 2008.
 
     They lie (gamma sigma^2 tau + 2 / gamma ln(1 + gamma / k)) / 2 around the reservation price,

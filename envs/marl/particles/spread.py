@@ -125,7 +125,8 @@ class Spread(MovingAgents):
         for i, agent in enumerate(state.agents):
             teammates = (teammate for j, teammate in enumerate(state.agents) if j != i)
             values += [agent.vx, agent.vy, agent.x, agent.y]
-            for place in (*params.landmarks, *teammates):
+            places: tuple[Any, ...] = (*params.landmarks, *teammates)
+            for place in places:
                 values += [place.x - agent.x, place.y - agent.y]
         observed = self.stack(*values) * (1 / SCALE)
         return jnp.clip(observed, -MAX_OBSERVATION, MAX_OBSERVATION).reshape(self.card.agents, -1)

@@ -202,7 +202,8 @@ class Tag(MovingAgents):
         for i, predator in enumerate(state.predators):
             teammates = (teammate for j, teammate in enumerate(state.predators) if j != i)
             values += [predator.vx, predator.vy, predator.x, predator.y]
-            for place in (*params.obstacles, *teammates, state.prey):
+            places: tuple[Any, ...] = (*params.obstacles, *teammates, state.prey)
+            for place in places:
                 values += [place.x - predator.x, place.y - predator.y]
             values += [state.prey.vx, state.prey.vy]
         observed = self.stack(*values) * (1 / SCALE)
