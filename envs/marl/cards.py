@@ -79,7 +79,7 @@ CARDS = (
         reference="rlbench_suite.envs.marl.particles.speaker_listener:NamingSpeaker",
         horizon=25,
         agents=2,
-        tags=("discrete", "multi-agent", "communication"),
+        tags=("discrete", "multi-agent", "communication", "masked"),
     ),
     TaskCard(
         id="rlsuite/Foraging-v0",

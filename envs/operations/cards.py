@@ -64,6 +64,6 @@ CARDS = (
         yardsticks={"heuristic": "rlbench_suite.envs.operations.job_shop:MostWork"},
         horizon=100,
         difficulties={"medium": 6, "easy": 4, "hard": 10},
-        tags=("discrete", "planning"),
+        tags=("discrete", "masked", "planning"),
     ),
 )

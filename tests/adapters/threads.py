@@ -67,7 +67,7 @@ def play(task_id: str, seed: int) -> list[Any]:
 def spell_action(env: Any, action: Any) -> str:
     """Return the text of an action; of a call without its arguments another one."""
     try:
-        text: str = env.task.spell(action, env.episode.state, env.params)
+        text: str = env.task.spell(np.asarray(action), env.episode.state, env.params)
     except ValueError:
         return '{"name": "get_documentation", "arguments": {}}'
     return text
