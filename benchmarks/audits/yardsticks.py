@@ -55,7 +55,7 @@ from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.analysis.open_loop import EpisodeResults, whole_episode
 from rlbench_suite.numerics.process import precision
 
-OF_CHOICES = ("memory", "morl", "puzzles", "text", "tools")
+OF_CHOICES = ("games", "memory", "morl", "puzzles", "text", "tools")
 """Families whose actions are choices, for which rules of thumb are tried instead of feedback laws.
 """
 FAMILIES = (
