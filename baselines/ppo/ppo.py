@@ -347,6 +347,8 @@ class Transition(NamedTuple):
     """Code of the image after the step, as ``code``."""
     alive: jax.Array | None = None
     """bool ``(T, N, A)``: the agent was alive before the step; None where no agent dies."""
+    acting: jax.Array | None = None
+    """bool ``(T, N, A)``: it was the agent's turn; None where all act in every step."""
 
 
 class TrainingState(NamedTuple):
@@ -431,6 +433,7 @@ def step_environments(
         code=inputs.code,
         next_code=next_inputs.code,
         alive=alive,
+        acting=last.info.get("acting"),
     )
     return stream, (transition, returns)
 
@@ -530,6 +533,15 @@ class Batch(NamedTuple):
     """Image, not encoded; None without images."""
     alive: jax.Array | None = None
     """Rows that count, bool ``(B,)``; None if all do."""
+    acting: jax.Array | None = None
+    """Rows whose action was played, bool ``(B,)``; None if all were."""
+
+
+def chosen(rows: Transition | Batch) -> jax.Array | None:
+    """Return which actions were played by a living agent whose turn it was; None for all."""
+    if rows.acting is None or rows.alive is None:
+        return rows.alive if rows.acting is None else rows.acting
+    return rows.acting & rows.alive
 
 
 def mean_of_living(values: jax.Array, alive: jax.Array | None) -> jax.Array:
@@ -549,12 +561,12 @@ def loss(networks: Any, batch: Batch, flat: FlatTask, config: Config) -> jax.Arr
     ratio = jnp.exp(distribution.log_prob(batch.action) - batch.log_prob)
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
     surrogate = mean_of_living(
-        jnp.minimum(ratio * batch.advantage, clipped * batch.advantage), batch.alive
+        jnp.minimum(ratio * batch.advantage, clipped * batch.advantage), chosen(batch)
     )
     error = mlp(networks.critic, x)[:, 0] - batch.target
     bonus: jax.Array | float = 0.0
     if config.entropy:
-        bonus = config.entropy * mean_of_living(distribution.entropy(), batch.alive)
+        bonus = config.entropy * mean_of_living(distribution.entropy(), chosen(batch))
     value_loss = config.value_weight * 0.5 * mean_of_living(error**2, batch.alive)
     return value_loss - surrogate - bonus
 
@@ -606,6 +618,7 @@ def learn(
         target,
         rollout.image,
         rollout.alive,
+        rollout.acting,
     )
     batch = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 3), batch)
 
@@ -648,13 +661,13 @@ def advantages_and_targets(
 ) -> tuple[jax.Array, jax.Array]:
     """Return normalised advantages and the targets of the critic.
 
-    The advantages have mean 0 and deviation 1 over the batch.
+    The advantages have mean 0 and deviation 1 over the actions that were played.
     """
     advantage = advantages(
         reward, value, next_value, rollout.terminated, rollout.over, config.gamma, config.gae_lambda
     )
-    centred = advantage - mean_of_living(advantage, rollout.alive)
-    deviation = advantage.std(where=rollout.alive)
+    centred = advantage - mean_of_living(advantage, chosen(rollout))
+    deviation = advantage.std(where=chosen(rollout))
     return centred / (deviation + 1e-8), advantage + value
 
 

@@ -227,6 +227,7 @@ def learn(
         target,
         rollout.image,
         rollout.alive,
+        rollout.acting,
     )
     batch, over = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 1, 3), (batch, rollout.over))
     first_memories = training.memory.reshape(-1, unit.size)

@@ -22,4 +22,66 @@ CARDS = (
         difficulties={"medium": 1, "easy": 0, "hard": 2},
         tags=("discrete", "game", "masked"),
     ),
+    TaskCard(
+        id="rlsuite/Poker-v0",
+        family="games",
+        summary="Win chips at Leduc or Kuhn poker, against opponents up to an equilibrium.",
+        source=(
+            "Southey et al. 2005, arXiv:1207.1411 (Leduc); Kuhn 1950, Contributions to the Theory "
+            "of Games 1, 97-103; rules of OpenSpiel 2.0, arXiv:1908.09453"
+        ),
+        entry_point="rlbench_suite.envs.games.poker.poker:PokerAgainst",
+        reference="rlbench_suite.envs.games.poker.players:BestResponse",
+        game=JointGame(
+            entry_point="rlbench_suite.envs.games.poker.poker:Poker", agents=2, horizon=800
+        ),
+        horizon=400,
+        choices={"game": ("leduc", "kuhn"), "hands": ("100", "1")},
+        difficulties={"medium": 1, "easy": 0, "hard": 2},
+        contexts=False,
+        # A hundred hands of the best response, by the tree of a hand: exploitability.py.
+        optima={"medium": 190.0, "easy": 440 / 3, "hard": 0.013},
+        chance=(
+            "who always calls breaks even with easy and medium, and so wins half of the matches; a "
+            "few matches against an equilibrium are luck"
+        ),
+        hard_for_reference=(
+            "the equilibrium of hard loses nothing, so that even the best response wins no more "
+            "than half of the matches"
+        ),
+        tags=("discrete", "game", "hidden-information", "masked"),
+    ),
+    TaskCard(
+        id="rlsuite/MatrixGame-v0",
+        family="games",
+        summary="Choose at once with another agent from a table of payoffs; nine classic games.",
+        source="Claus & Boutilier 1998, AAAI-98 (climbing, penalty); Shapley 1964; folklore",
+        entry_point="rlbench_suite.envs.games.matrix_game:MatrixGame",
+        reference="rlbench_suite.envs.games.matrix_game:BestTogether",
+        horizon=100,
+        choices={
+            "game": (
+                "climbing",
+                "penalty",
+                "prisoners-dilemma",
+                "stag-hunt",
+                "chicken",
+                "battle-of-the-sexes",
+                "matching-pennies",
+                "rock-paper-scissors",
+                "shapley",
+            ),
+            "rounds": ("1", "100"),
+        },
+        variant=True,
+        contexts=False,
+        agents=2,
+        optimum=11.0,
+        chance="one of nine joint actions is the best one, which random play meets",
+        open_loop=(
+            "nothing is to be observed: the best joint action is always the same, and finding it "
+            "by two agents that explore independently is the difficulty"
+        ),
+        tags=("discrete", "multi-agent", "simultaneous"),
+    ),
 )

@@ -34,6 +34,7 @@ AGENTS = {
     "bc": "rlbench_suite.baselines.offline.bc:BC",
     "td3-bc": "rlbench_suite.baselines.offline.td3_bc:TD3BC",
     "ppo": "rlbench_suite.baselines.ppo.agent:PPO",
+    "self-play": "rlbench_suite.baselines.games.self_play:SelfPlay",
     "mbppo": "rlbench_suite.baselines.ppo.model_based:ModelBasedPPO",
     "sac": "rlbench_suite.baselines.replay.sac:SAC",
     "dqn": "rlbench_suite.baselines.replay.dqn:DQN",

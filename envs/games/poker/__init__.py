@@ -1,0 +1,1 @@
+"""Kuhn and Leduc poker: the betting tree, the task, its players, and exact exploitability."""

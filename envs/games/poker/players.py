@@ -1,0 +1,172 @@
+"""Players of Kuhn and Leduc poker: opponents of graded strength, and the best response to each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlbench_suite.core.arrays import FloatArray
+from rlbench_suite.core.policy import View, no_memory
+
+from .betting import Betting
+from .exploitability import best_responses, normalised, table_of
+from .poker import Poker, PokerAgainst
+
+EQUILIBRIA = Path(__file__).with_name("equilibria.json")
+"""Tables near an equilibrium by game; ``python -m rlbench_suite.envs.games.poker.equilibria``."""
+
+
+class TablePlayer(eqx.Module):
+    """A player that samples its actions from a table. It reads observations only.
+
+    It plays one side, or both sides from the observations of both, ``(2, n)``.
+    """
+
+    table: FloatArray
+    """Probability of each action, float32 ``(information sets, actions)``."""
+    game: Poker = eqx.field(static=True)
+
+    initial = no_memory
+
+    def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """Return an action for each observation."""
+        observations = view.observation
+        rows = observations.reshape(-1, observations.shape[-1])
+        draws = self.game.uniform(key, len(rows))
+        actions = [
+            self._sample(self.game.information_of(row), draws[i]) for i, row in enumerate(rows)
+        ]
+        return jnp.stack(actions).reshape(observations.shape[:-1]), memory
+
+    def _sample(self, information: jax.Array, draw: jax.Array) -> jax.Array:
+        """Return the action on which a number in [0, 1) falls."""
+        probabilities = jnp.asarray(self.table)[information]
+        action = jnp.int32(0)
+        threshold = jnp.zeros((), self.game.dtype)
+        for index in range(len(self.game.action_names) - 1):
+            threshold = threshold + probabilities[index].astype(self.game.dtype)
+            action = action + (draw >= threshold)
+        return action.astype(jnp.int32)
+
+
+class AlwaysCalls(TablePlayer):
+    """Checks, and calls each bet."""
+
+    @classmethod
+    def for_task(cls, game: Poker) -> AlwaysCalls:
+        """Return the player."""
+        return cls(calling_table(game.betting), game)
+
+
+class Aggressive(TablePlayer):
+    """Bets whenever nobody has, and answers a bet by the strength of its hand.
+
+    It raises with a king, or with a pair once the public card is shown; it folds a jack without a
+    pair, and calls with all else.
+    """
+
+    @classmethod
+    def for_task(cls, game: Poker) -> Aggressive:
+        """Return the player."""
+        return cls(aggressive_table(game.betting), game)
+
+
+class Equilibrium(TablePlayer):
+    """Plays an equilibrium, from which nobody wins anything in the long run."""
+
+    @classmethod
+    def for_task(cls, game: Poker) -> Equilibrium:
+        """Return the player."""
+        stored_table = equilibrium_table(game.card.settings["game"])
+        return cls(normalised(game.betting, stored_table), game)
+
+
+class BestResponse(TablePlayer):
+    """Earns the most that any policy earns against the opponent of the task.
+
+    It is computed from the opponent's table, which an agent learns by playing, and reads no more
+    than an agent does.
+    """
+
+    @classmethod
+    def for_task(cls, task: PokerAgainst) -> BestResponse:
+        """Return the player."""
+        game = task.game
+        return cls(best_responses(game.betting, np.asarray(task.opponent.table, float))[1], game)
+
+
+def calling_table(betting: Betting) -> np.ndarray:
+    """Return the table of who always calls."""
+    return table_of(betting, lambda number, own, public: action_by_kind(betting, number)["call"])
+
+
+def aggressive_table(betting: Betting) -> np.ndarray:
+    """Return the table of :class:`Aggressive`."""
+
+    def rule(number: int, own: int, public: int) -> int:
+        actions = action_by_kind(betting, number)
+        is_shown = public >= 0
+        is_strong = own == public or (own == 2 and not is_shown)
+        if is_strong or "fold" not in actions:
+            return actions.get("raise", actions["call"])
+        return actions["fold"] if own == 0 else actions["call"]
+
+    return table_of(betting, rule)
+
+
+def action_by_kind(betting: Betting, number: int) -> dict[str, int]:
+    """Return the legal actions of a node by what they mean: fold, call, raise."""
+    node = betting.nodes[number]
+    faces_bet = node.paid[node.side] < node.paid[1 - node.side]
+    kinds = betting.rules.kinds(faces_bet, node.moves[-1].count("raise"))
+    return {kind: action for action, kind in kinds.items()}
+
+
+@cache
+def equilibrium_table(game: str) -> np.ndarray:
+    """Return the stored table near an equilibrium of a game."""
+    return np.array(json.loads(EQUILIBRIA.read_text())[game])
+
+
+def tabulate_samples(game: Poker, policy: Any, samples: int, seed: int = 0) -> np.ndarray:
+    """Return the table of a policy of one side, from samples of its actions.
+
+    The policy is asked ``samples`` times in each information set; one sample is enough for a
+    policy that is deterministic. It has no memory.
+    """
+    keys = jax.random.split(jax.random.key(seed), samples)
+
+    def sample(observation: jax.Array, mask: jax.Array) -> jax.Array:
+        view = View(observation, mask, None, None)
+        actions = jax.vmap(lambda key: policy.act(policy.initial(None), view, key)[0])(keys)
+        return jax.nn.one_hot(actions, len(game.action_names)).sum(0)
+
+    counts = jax.jit(jax.vmap(sample))(*situations(game))
+    return np.asarray(counts, float) / samples
+
+
+def tabulate(game: Poker, probabilities: Callable[[Any, Any], Any]) -> np.ndarray:
+    """Return the table of a policy that gives the probabilities of its actions.
+
+    Args:
+        game: the game.
+        probabilities: function of observations ``(n, size)`` and masks ``(n, actions)`` that
+            returns the probability of each action, ``(n, actions)``.
+    """
+    return np.asarray(probabilities(*situations(game)), float)
+
+
+def situations(game: Poker) -> tuple[np.ndarray, np.ndarray]:
+    """Return observation and mask of the side that moves in each information set."""
+    number, own, public = np.array(game.betting.information_sets, np.int32).T
+    side = game.betting.side[number]
+    observations = jax.jit(jax.vmap(game.seen))(side, number, own, public)
+    return np.asarray(observations), game.betting.legal[number]
