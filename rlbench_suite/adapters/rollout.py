@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 
 from rlbench_suite.adapters import host
 from rlbench_suite.adapters.record import Record
@@ -141,6 +142,53 @@ def play(
     horizon = task.card.horizon if limit is None else limit
     with on_the_cpu(), precision(task):
         record, _ = _player(task, horizon)(policy, first_episodes(task, _keys(seeds), split))
+        return Record(*jax.tree.map(np.asarray, record))
+
+
+class _Chosen(NamedTuple):
+    """A set of policies. Its memory is an episode's choice and the memory of the chosen policy."""
+
+    choose: Any
+
+    def initial(self, params: Any) -> Any:
+        raise NotImplementedError("a choice is not made from the params of an episode")
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        choice, policy_memory = memory
+        action, policy_memory = self.choose(choice).act(policy_memory, view, key)
+        return action, (choice, policy_memory)
+
+
+def play_each(
+    task: Task[Any, Any],
+    choose: Partial,
+    choices: np.ndarray,
+    seeds: Sequence[int] | range,
+    *,
+    split: str | int = "test",
+) -> Record:
+    """Play the first episode of each seed with each of several policies, all in one batch.
+
+    Args:
+        task: the task.
+        choose: returns the policy of a choice; traced.
+        choices: what it takes for each policy, ``(n, ...)``.
+        seeds: environment seeds, the same for all policies.
+        split: as for the single env.
+
+    Returns:
+        The episodes of all policies, those of the first policy first.
+    """
+    refuse_after_fork()
+    rows = np.repeat(choices, len(seeds), 0)
+    with on_the_cpu(), precision(task):
+        stream = first_episodes(task, np.tile(_keys(seeds), (len(choices), 1)), split)
+        memories = jax.vmap(lambda row, params: choose(row).initial(params))(
+            rows, stream.episodes.params
+        )
+        record, _ = _player(task, task.card.horizon)(
+            _Chosen(choose), stream, memory=(rows, memories)
+        )
         return Record(*jax.tree.map(np.asarray, record))
 
 

@@ -168,6 +168,36 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class PolicySet(Policy, Protocol):
+    """A policy that can also play for other weights of the objectives than those of the card.
+
+    An evaluation then measures the front of its returns.
+    """
+
+    def for_weights(self, weights: jax.Array) -> Policy:
+        """Return the policy for weights ``(k,)``, which are not negative and whose sum is 1.
+
+        This is a pure function, to be traced: policies for different weights differ only by the
+        values of their arrays.
+        """
+        ...
+
+
+@runtime_checkable
+class FinitePolicySet(PolicySet, Protocol):
+    """A set of finitely many policies, some of which may be best for no weights at all."""
+
+    @property
+    def members(self) -> jax.Array:
+        """What :meth:`for_member` takes for each of the n policies, ``(n,)``."""
+        ...
+
+    def for_member(self, member: jax.Array) -> Policy:
+        """Return one of the policies, as :meth:`for_weights` does."""
+        ...
+
+
 class ActingParameters(NamedTuple):
     """Parameters of a policy that is a multilayer perceptron.
 

@@ -36,6 +36,8 @@ AGENTS = {
     "ppo": "rlbench_suite.baselines.ppo.agent:PPO",
     "self-play": "rlbench_suite.baselines.games.self_play:SelfPlay",
     "mbppo": "rlbench_suite.baselines.ppo.model_based:ModelBasedPPO",
+    "weighted-ppo": "rlbench_suite.baselines.morl.weighted_ppo:WeightedPPO",
+    "pareto-q": "rlbench_suite.baselines.morl.pareto_q:ParetoQ",
     "sac": "rlbench_suite.baselines.replay.sac:SAC",
     "dqn": "rlbench_suite.baselines.replay.dqn:DQN",
     "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",

@@ -156,6 +156,8 @@ class TaskCard:
         agents: number of agents; more than one makes it a PettingZoo task too.
         game: the game of all sides, which makes the task a PettingZoo task too; None for a task
             without opponents.
+        without_preferences: the card of the plain task, if this one is :meth:`with_preferences`;
+            None otherwise.
         host: True if a simulator of the host computes it (:mod:`rlbench_suite.core.host`) instead
             of pure functions.
         requires: module that computes it and that may be missing. Tests and pages then leave the
@@ -207,6 +209,7 @@ class TaskCard:
     hypervolume_reference: tuple[float, ...] = ()
     agents: int = 1
     game: JointGame | None = None
+    without_preferences: TaskCard | None = None
     host: bool = False
     requires: str = ""
     trained_on: str = ""
@@ -354,6 +357,38 @@ class TaskCard:
             reference="",
             yardsticks={},
             difficulties={},
+            optimum=None,
+            optima={},
+        )
+
+    def with_preferences(self) -> TaskCard:
+        """Return the card of the task whose weights are sampled in each episode and observed.
+
+        See :mod:`rlbench_suite.core.preferences`. It is this card if it is one of that kind. Nobody
+        has measured scores there, since every preference has a best return of its own.
+
+        Raises:
+            ValueError: the task has one objective, or a simulator of the host computes it.
+        """
+        if self.without_preferences is not None:
+            return self
+        if not self.objectives:
+            raise ValueError(f"{self.id} has one objective, so that there is nothing to prefer.")
+        if self.host:
+            raise ValueError(f"{self.id} runs on the host; its weights are those of its card.")
+        return replace(
+            self,
+            id=f"{self.id}{'&' if '?' in self.id else '?'}preferences=sampled",
+            entry_point="rlbench_suite.core.preferences:SampledPreferences",
+            without_preferences=self,
+            contexts=True,
+            weights=(1.0,) * len(self.objectives),
+            hypervolume_reference=(),
+            reference="",
+            yardsticks={},
+            puzzle="",
+            solvable="",
+            trained_on="",
             optimum=None,
             optima={},
         )

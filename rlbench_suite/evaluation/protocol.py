@@ -9,6 +9,9 @@ shared the blocks, those that sample the same contexts would share their luck to
 over several tasks would be too narrow. The blocks are the same for every agent, so that agents
 compare on the same episodes.
 
+A policy that plays for any weights of the objectives is also evaluated for a lattice of weights. If
+it is one of finitely many, all of these are evaluated. The cell keeps the front of mean returns.
+
 Cells of the suite ``generalisation`` are also evaluated on the train split, with the same
 environment seeds. Those episodes have contexts of the kind on which the agent trained.
 """
@@ -22,16 +25,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax.tree_util import Partial
 
 from rlbench_suite.adapters.batch import TaskVectorEnv
-from rlbench_suite.adapters.rollout import Record, play, replay
+from rlbench_suite.adapters.rollout import Record, play, play_each, replay
 from rlbench_suite.core.agent import Agent, HostPolicy, Progress
-from rlbench_suite.core.episode import scalar_return
-from rlbench_suite.core.policy import Policy, restrict_view
+from rlbench_suite.core.episode import average_agents, scalar_return
+from rlbench_suite.core.policy import FinitePolicySet, Policy, PolicySet, restrict_view
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.cell import CellSpec
+from rlbench_suite.evaluation.statistics.fronts import weight_lattice
 from rlbench_suite.foundation.unknown_names import unknown
 
 EPISODES = {"smoke": 50, "quick": 100, "full": 200}
@@ -39,6 +44,11 @@ EPISODES = {"smoke": 50, "quick": 100, "full": 200}
 
 The training steps of a budget are a hyperparameter of the agent.
 """
+
+FRONT_WEIGHTS = 32
+"""Approximate number of weights for which a set of policies is evaluated."""
+FRONT_EPISODES = 20
+"""Episodes for each of them, of the first evaluation seeds of the cell."""
 
 TRAINING_SEEDS = 2**31
 """Upper bound of training seeds. The seeds of environments in training are below 2**32."""
@@ -51,6 +61,17 @@ _EVALUATION = range(2**62, 2**63 - TRAINING_SEEDS * _EVALUATION_BLOCK)
 Their blocks end below 2**63, so that tables store them as int64.
 """
 _CALIBRATION = 2**63
+
+
+class Front(NamedTuple):
+    """Mean returns of a set of policies for weights of k objectives, and the best possible ones."""
+
+    weights: np.ndarray
+    """``(n, k)``; without a row for the members of a finite set."""
+    returns: np.ndarray
+    """Undiscounted returns, which no weight multiplies, ``(n, k)``."""
+    exact: np.ndarray
+    """The task's exact Pareto front, ``(p, k)``; without a row if it is not known."""
 
 
 class Outcome(NamedTuple):
@@ -70,6 +91,8 @@ class Outcome(NamedTuple):
     evaluate_seconds: float
     train_record: Record | None = None
     """Episodes of the same seeds on the train split, if they were asked for."""
+    front: Front | None = None
+    """Returns for other weights; None unless the agent gave a set of policies."""
 
 
 def resolve_cell(agent: Agent, task: Task[Any, Any], seed: int, budget: str) -> CellSpec:
@@ -189,8 +212,17 @@ def run_cell(agent: Agent, task: Task[Any, Any], spec: CellSpec) -> Iterator[Pro
     trained = time.perf_counter()
     record = evaluate(task, policy, seeds)
     train_record = evaluate(task, policy, seeds, split="train") if spec.on_train else None
+    front = evaluate_front(task, policy, seeds[:FRONT_EPISODES])
+    evaluated = time.perf_counter()
     yield Outcome(
-        seeds, record, curve, policy, trained - started, time.perf_counter() - trained, train_record
+        seeds,
+        record,
+        curve,
+        policy,
+        trained - started,
+        evaluated - trained,
+        train_record,
+        front,
     )
 
 
@@ -211,6 +243,37 @@ def evaluate(
     if task.card.host:
         return play(task, policy, seeds, split=split)
     return replay(task, _choose_on_host(task, policy, seeds, split), seeds, split=split)
+
+
+def evaluate_front(task: Task[Any, Any], policy: Policy | HostPolicy, seeds: range) -> Front | None:
+    """Return the front of a set of policies on the test split.
+
+    It is None for a single policy, and where there is one objective.
+    """
+    if not task.card.objectives or not isinstance(policy, PolicySet):
+        return None
+    lattice = weight_lattice(len(task.card.objectives), FRONT_WEIGHTS)
+    if isinstance(policy, FinitePolicySet):
+        choose, choices = Partial(_by_member, policy), np.asarray(policy.members)
+    else:
+        choose, choices = Partial(_by_weights, policy), lattice.astype(task.dtype)
+    record = play_each(task, choose, choices, seeds)
+    totals = average_agents(task, record.total).astype(np.float64)
+    returns = totals.reshape(len(choices), len(seeds), -1).mean(1)
+    exact_front = getattr(task, "pareto_front", None)
+    exact = np.zeros((0, returns.shape[1])) if exact_front is None else exact_front(1.0)
+    weights = lattice[:0] if isinstance(policy, FinitePolicySet) else lattice
+    return Front(weights, returns, exact)
+
+
+def _by_weights(policies: PolicySet, weights: Any) -> Policy:
+    policy: Policy = restrict_view(policies.for_weights(weights))
+    return policy
+
+
+def _by_member(policies: FinitePolicySet, member: Any) -> Policy:
+    policy: Policy = restrict_view(policies.for_member(member))
+    return policy
 
 
 class FiniteResults(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -334,3 +335,121 @@ class Picture(Toy):
 
     def reward(self, state, action, next_state, key, params):
         return (action == self.quarter(state)).astype(jnp.float32)
+
+
+class Wind(NamedTuple):
+    strength: Any
+
+
+class Place(NamedTuple):
+    place: Any
+
+
+class TwoAims(Toy):
+    """A ball that is blown about should lie at 1, and also at -1: no place is best for both."""
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(horizon=6)
+        self.card = card
+        self.observation_space: spaces.Space[Any] = self.box(-10.0, 10.0, (2,))
+        self.action_space = self.box(-1.0, 1.0, (1,))
+        self.reward_space = self.box(-200.0, 0.0, (2,))
+
+    def sample_params(self, key, split):
+        return Wind(0.1 * self.uniform(key, 1)[0])
+
+    def initial(self, key, params):
+        return Place(self.uniform(key, 1)[0])
+
+    def transition(self, state, action, key, params):
+        return Place(0.9 * state.place + 0.3 * action[0] + params.strength)
+
+    def observation(self, state, key, params):
+        return self.stack(state.place, params.strength)
+
+    def reward(self, state, action, next_state, key, params):
+        right, left = next_state.place - 1.0, next_state.place + 1.0
+        return self.stack(-right * right, -left * left - 0.1 * action[0] * action[0])
+
+    def describe(self, state, params):
+        return f"The ball lies at {float(state.place):.3f}."
+
+    def why_over(self, state, params, info):
+        return "never"
+
+
+class TwoAimsInParts(TwoAims):
+    """The same with an observation of two parts."""
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        part = self.box(-10.0, 10.0, (1,))
+        self.observation_space = spaces.Dict({"place": part, "wind": part})
+
+    def observation(self, state, key, params):
+        return {"place": self.stack(state.place), "wind": self.stack(params.strength)}
+
+
+class Exit(NamedTuple):
+    place: Any
+    out: Any
+
+
+class Exits(Toy):
+    """A row of three exits, which pay more the farther away they are: a concave front.
+
+    Action 0 leaves by the exit of a place, action 1 goes on.
+    """
+
+    values = (1.0, 1.2, 3.0)
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(horizon=6)
+        self.card = card
+        self.observation_space = self.box(0.0, 2.0, (2,))
+        self.reward_space = self.box([0.0, -1.0], [3.0, -1.0])
+
+    def initial(self, key, params):
+        return Exit(jnp.int32(0), jnp.bool_(False))
+
+    def transition(self, state, action, key, params):
+        return Exit(
+            jnp.where(action == 1, jnp.minimum(state.place + 1, 2), state.place), action == 0
+        )
+
+    def observation(self, state, key, params):
+        return self.stack(state.place, state.out)
+
+    def reward(self, state, action, next_state, key, params):
+        value = jnp.asarray(self.values, self.dtype)[next_state.place]
+        return self.stack(jnp.where(next_state.out, value, 0), -1)
+
+    def terminal(self, state, key, params):
+        return state.out
+
+    def why_over(self, state, params, info):
+        return "out"
+
+    def pareto_front(self, gamma=1.0):
+        assert gamma == 1.0
+        return np.array([[value, -1.0 - place] for place, value in enumerate(self.values)])
+
+
+class SlipperyExits(Exits):
+    """Exits that are missed in half of all attempts."""
+
+    def transition(self, state, action, key, params):
+        moved = super().transition(state, action, key, params)
+        return moved._replace(out=moved.out & (self.uniform(key, 1)[0] < 0.5))
+
+
+EXITS = {"contexts": False, "hypervolume_reference": (0.0, -5.0)}
+"""Of the card of :class:`Exits`."""
+
+
+def card_of(toy: type[Toy], **more: Any) -> TaskCard:
+    """Return a card that builds a toy with two objectives."""
+    aims = card(6, objectives=("right", "left"), weights=(0.5, 0.5), **more)
+    return replace(
+        aims, id=f"rlsuite/{toy.__name__}-v0", entry_point=f"toy_tasks:{toy.__name__}", reference=""
+    )

@@ -36,6 +36,15 @@ class Line(NamedTuple):
     faint: bool = False
 
 
+class Cloud(NamedTuple):
+    """Points of one colour, or rings without a colour."""
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    colour: int | None
+
+
 def intervals(title: str, rows: Sequence[Interval], *, width: int = 520) -> Markup:
     """Return a chart of points with whiskers, one row each, by score."""
     top, row, left_margin, right_margin = 26, 26, 108, 16
@@ -93,22 +102,9 @@ def lines(
     elements = [
         _text(left_margin, 14, title, "title"),
         *_vertical_grid(x_ticks, x, top, height - bottom),
+        *_horizontal_grid(y_ticks, y, left_margin, width - right_margin),
+        *_axis_names(x_label, y_label, left_margin, width - right_margin, top, height - bottom),
     ]
-    for tick in y_ticks:
-        elements.append(_grid_line(left_margin, width - right_margin, y(tick), y(tick), tick))
-        elements.append(_text(left_margin - 8, y(tick) + 4, number(tick), "end small"))
-    elements.append(
-        _text((left_margin + width - right_margin) / 2, height - 6, x_label, "middle small")
-    )
-    elements.append(
-        _text(
-            0,
-            0,
-            y_label,
-            "middle small",
-            f'transform="translate(11 {(top + height - bottom) / 2}) rotate(-90)"',
-        )
-    )
     for line in drawable:
         finite = np.isfinite(line.y)
         if line.low is not None and line.high is not None and np.isfinite(line.low).all():
@@ -122,6 +118,36 @@ def lines(
             f'<polyline class="{look}c{line.colour}" '
             f'points="{points}"><title>{escape(line.label)}</title></polyline>'
         )
+    return _svg(width, height, elements, title)
+
+
+def clouds(
+    title: str,
+    series: Sequence[Cloud],
+    *,
+    x_label: str,
+    y_label: str,
+    width: int = 520,
+    height: int = 260,
+) -> Markup:
+    """Return a chart of points, of which there is at least one."""
+    top, bottom, left_margin, right_margin = 26, 40, 48, 16
+    xs, ys = (np.concatenate([getattr(cloud, axis) for cloud in series]) for axis in "xy")
+    x_low, x_high, x_ticks = _scale(float(xs.min()), float(xs.max()))
+    y_low, y_high, y_ticks = _scale(float(ys.min()), float(ys.max()))
+    x = _linear(x_low, x_high, left_margin, width - right_margin)
+    y = _linear(y_low, y_high, height - bottom, top)
+    elements = [
+        _text(left_margin, 14, title, "title"),
+        *_vertical_grid(x_ticks, x, top, height - bottom),
+        *_horizontal_grid(y_ticks, y, left_margin, width - right_margin),
+        *_axis_names(x_label, y_label, left_margin, width - right_margin, top, height - bottom),
+    ]
+    for cloud in series:
+        look = 'class="ring" r="6"' if cloud.colour is None else f'class="c{cloud.colour}" r="3"'
+        tooltip = f"<title>{escape(cloud.label)}</title>"
+        for a, b in zip(cloud.x.tolist(), cloud.y.tolist(), strict=True):
+            elements.append(f'<circle {look} cx="{x(a):.1f}" cy="{y(b):.1f}">{tooltip}</circle>')
     return _svg(width, height, elements, title)
 
 
@@ -161,6 +187,29 @@ def _vertical_grid(
             _grid_line(x(tick), x(tick), top, bottom, tick),
             _text(x(tick), bottom + 16, number(tick), "middle small"),
         )
+    ]
+
+
+def _horizontal_grid(
+    ticks: list[float], y: Callable[[float], float], left: float, right: float
+) -> list[str]:
+    return [
+        element
+        for tick in ticks
+        for element in (
+            _grid_line(left, right, y(tick), y(tick), tick),
+            _text(left - 8, y(tick) + 4, number(tick), "end small"),
+        )
+    ]
+
+
+def _axis_names(
+    x_label: str, y_label: str, left: float, right: float, top: float, bottom: float
+) -> list[str]:
+    upright = f'transform="translate(11 {(top + bottom) / 2}) rotate(-90)"'
+    return [
+        _text((left + right) / 2, bottom + 34, x_label, "middle small"),
+        _text(0, 0, y_label, "middle small", upright),
     ]
 
 

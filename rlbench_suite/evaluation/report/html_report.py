@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from rlbench_suite.core.registry import card as find_card
-from rlbench_suite.evaluation.report import chart, learning_curves
+from rlbench_suite.evaluation.report import chart, front_rows, learning_curves
 from rlbench_suite.evaluation.report.page import render
 from rlbench_suite.evaluation.report.report import AGGREGATES, Report
 from rlbench_suite.evaluation.report.report_remarks import remarks
@@ -45,6 +45,8 @@ def write_html(report: Report) -> None:
         rows=report.rows,
         transfers=report.transfers,
         gaps=report.gaps,
+        fronts=report.fronts,
+        front_charts=list(front_rows.charts(report.fronts, colour)),
         models=report.models,
         efficiency=list(
             learning_curves.charts(

@@ -35,6 +35,7 @@ _VERDICT = {"yes": "green", "no": "red", "unclear": "yellow", "failed": "red"}
 
 
 _OMITTED_FIRST = (
+    "IGD+", "points", "MUL",
     "worst tenth", "seconds a success", "cost", "all seeds", "steps/s", "reference", "zero",
     "return", "success", "constrained", "Constrained IQM", "Median", "Mean", "beats 0",
     "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
@@ -100,6 +101,9 @@ def print_report(report: Report, console: Console) -> None:
             for gap in report.gaps
         ]
         _print_table("Generalisation", rows, console)
+    if report.fronts:
+        rows = [{"task": row.card.name, "agent": row.agent, **row.texts()} for row in report.fronts]
+        _print_table("Fronts", rows, console)
     if report.models:
         _print_table(
             "Language models", [_attempts(passing_row) for passing_row in report.models], console

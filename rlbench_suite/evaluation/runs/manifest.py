@@ -248,6 +248,8 @@ class CellResult(BaseModel):
 
     None in runs of versions that did not compute it.
     """
+    of_set: bool = False
+    """True if the policy is a set of policies, whose front the cell has too."""
     privileged: bool = False
     """True if the policy is declared to read the task's state or params.
 

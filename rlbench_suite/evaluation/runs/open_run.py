@@ -32,7 +32,7 @@ from rlbench_suite.evaluation.protocol import Outcome, finite_results
 from rlbench_suite.evaluation.runs.computer import Computer, joules
 from rlbench_suite.evaluation.runs.manifest import FAILED_SUFFIX, CellResult, Manifest, Sitting
 from rlbench_suite.evaluation.runs.run import Run, read_manifest
-from rlbench_suite.evaluation.runs.tables import CURVE, EPISODES, TRACE, write_table
+from rlbench_suite.evaluation.runs.tables import CURVE, EPISODES, FRONT, TRACE, write_table
 from rlbench_suite.evaluation.statistics.aggregates import worst_tenth
 from rlbench_suite.foundation.atomic_files import (
     clear_abandoned,
@@ -242,6 +242,8 @@ class OpenRun(Run):
             self._merge(
                 "train_episodes.parquet", cells_on_train, self.path / "train_episodes.parquet"
             )
+        if cells_of_sets := [result.cell for result in results if result.of_set]:
+            self._merge("front.parquet", cells_of_sets, self.path / "fronts.parquet")
         for name, merged in (
             ("episodes.parquet", "episodes.parquet"),
             ("curve.parquet", "curves.parquet"),
@@ -395,6 +397,14 @@ def _tabulate(
             ],
         ),
     }  # fmt: skip
+    if front := outcome.front:
+        finite = np.isfinite(front.returns).all(1, keepdims=True)
+        learned, exact = len(front.returns), len(front.exact)
+        tables["front.parquet"] = table(
+            FRONT, learned + exact, exact=[False] * learned + [True] * exact,
+            weights=[*front.weights.tolist(), *[[]] * (learned + exact - len(front.weights))],
+            returns=[*np.where(finite, front.returns, floor).tolist(), *front.exact.tolist()],
+        )  # fmt: skip
     result = CellResult(
         **cell._asdict(),
         episodes=count,
@@ -413,6 +423,7 @@ def _tabulate(
         evaluate_seconds=outcome.evaluate_seconds,
         wall_seconds=outcome.train_seconds + outcome.evaluate_seconds,
         device=device,
+        of_set=front is not None,
         privileged=is_privileged(outcome.policy),
     )
     return result, tables

@@ -13,12 +13,14 @@ _OF_CELL = (
     "train_episodes.parquet",
     "curve.parquet",
     "trace.parquet",
+    "front.parquet",
 )
 _OF_RUN = (
     "manifest.json",
     "episodes.parquet",
     "train_episodes.parquet",
     "curves.parquet",
+    "fronts.parquet",
     "report.html",
     "workers.log",
     "traces/*.parquet",

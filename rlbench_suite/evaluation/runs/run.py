@@ -7,10 +7,11 @@
                                /episodes.parquet  curve.parquet  trace.parquet  policy.safetensors
                                /train_episodes.parquet  episodes on the train split, in the suite
                                                         generalisation
+                               /front.parquet  mean returns of a set of policies
                         /<seed>.failed        why a cell failed when it was last tried
     transcripts/<agent>/<task>/<seed>.jsonl   conversations of language models, also of unfinished
                                               cells
-    episodes.parquet  curves.parquet  traces/<agent>-<task>.parquet  report.html
+    episodes.parquet  curves.parquet  fronts.parquet  traces/<agent>-<task>.parquet  report.html
                                               all cells together
     checkpoints/<agent>                       copies of evaluated saved policies
     workers.log                               output of agents, and full errors
@@ -55,6 +56,15 @@ class TrainingCurve(NamedTuple):
     """Seconds of training without compilation."""
     returns: np.ndarray
     """Mean return of the episodes that ended since the report before; NaN where none ended."""
+
+
+class FrontPoints(NamedTuple):
+    """Front of one cell's set of policies, for k objectives."""
+
+    returns: np.ndarray
+    """Mean returns of the policies, ``(n, k)``."""
+    exact: np.ndarray
+    """The task's exact Pareto front, ``(p, k)``; without a row if it is not known."""
 
 
 class Run:
@@ -228,7 +238,7 @@ class Run:
         from rlbench_suite.evaluation.runs.tables import check_head, schemas
 
         on_train = result.train_score is not None
-        for name, schema in schemas(on_train=on_train).items():
+        for name, schema in schemas(on_train=on_train, of_set=result.of_set).items():
             with self._reading(result.cell, name) as file:
                 check_head(file, schema, result.cell, result.episodes)
 
@@ -241,7 +251,7 @@ class Run:
         from rlbench_suite.evaluation.runs.tables import check_cell, read_table, schemas
 
         with self._reading(cell, name) as file:
-            table = read_table(file, schemas(on_train=True)[name])
+            table = read_table(file, schemas(on_train=True, of_set=True)[name])
             check_cell(table, cell)
             return table
 
@@ -255,6 +265,27 @@ class Run:
                 *columns
             )
         return curves
+
+    def read_front(self, result: CellResult) -> FrontPoints | None:
+        """Return the front of a cell's set of policies; None if it has a single policy.
+
+        Raises:
+            ValueError: its table is damaged, or of another cell.
+        """
+        if not result.of_set:
+            return None
+        objectives = len(result.mean_returns)
+        table = self.read_table(result.cell, "front.parquet")
+        with self._reading(result.cell, "front.parquet"):
+            points: dict[bool, list[list[float]]] = {False: [], True: []}
+            for row in table.select(["exact", "returns"]).to_pylist():
+                points[row["exact"]].append(row["returns"])
+            front = FrontPoints(
+                *(np.array(points[exact]).reshape(-1, objectives) for exact in (False, True))
+            )
+            if not len(front.returns) or not all(np.isfinite(part).all() for part in front):
+                raise ValueError("it has no point, or one that is not finite")
+        return front
 
     def read_episodes(self, cell: Cell) -> pa.Table:
         """Return the evaluation episodes of a cell, one a row; see ``tables.EPISODES``."""

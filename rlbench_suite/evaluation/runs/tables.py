@@ -28,6 +28,11 @@ CURVE = pa.schema([
 TRACE = pa.schema([*_CELL, ("episode_seed", pa.uint64()), ("actions", pa.list_(pa.float64()))])
 """Actions of an episode, one after another. A float64 represents every int32 and float32 exactly.
 """
+FRONT = pa.schema([
+    *_CELL, ("exact", pa.bool_()),  # a point of the task's exact front, not of the agent's
+    ("weights", pa.list_(pa.float64())),  # of the policy, if it was asked for by weights
+    ("returns", pa.list_(pa.float64())),  # by objective, means over episodes
+])  # fmt: skip
 
 _OUTCOMES = pa.schema([
     EPISODES.field(name)
@@ -36,13 +41,17 @@ _OUTCOMES = pa.schema([
 """Columns from which a cell's numbers follow. The measures, which are many, are left out."""
 
 
-def schemas(*, on_train: bool) -> dict[str, pa.Schema]:
+def schemas(*, on_train: bool, of_set: bool) -> dict[str, pa.Schema]:
     """Return the columns of a cell's tables by file.
 
-    A cell that was evaluated on the train split has one table more.
+    A cell that was evaluated on the train split has one table more, and so has a set of policies.
     """
     tables = {"episodes.parquet": EPISODES, "curve.parquet": CURVE, "trace.parquet": TRACE}
-    return tables | {"train_episodes.parquet": EPISODES} if on_train else tables
+    if on_train:
+        tables["train_episodes.parquet"] = EPISODES
+    if of_set:
+        tables["front.parquet"] = FRONT
+    return tables
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -65,7 +74,7 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
 def check_head(path: Path, schema: pa.Schema, cell: Cell, episodes: int) -> None:
     """Check the columns of a table, that its rows are of a cell, and that it has one an episode.
 
-    A curve may have any number of rows.
+    A curve and a front may have any number of rows.
 
     Raises:
         OSError, ValueError: it is missing, damaged or another table.
@@ -79,7 +88,7 @@ def check_head(path: Path, schema: pa.Schema, cell: Cell, episodes: int) -> None
     if not columns.equals(schema):
         raise ValueError("it has other columns")
     check_cell(names, cell)
-    if schema is not CURVE and len(names) != episodes:
+    if schema not in (CURVE, FRONT) and len(names) != episodes:
         raise ValueError(f"it has {len(names)} rows for {episodes} episodes")
 
 

@@ -1,0 +1,1 @@
+"""Agents that learn a set of policies, one for each preference among several objectives."""

@@ -1,0 +1,281 @@
+"""A task with preferences: the weights of its objectives are drawn anew in each episode, and shown.
+
+A policy for all preferences learns on it: it sees the weights, and the sum of the reward is the
+return that they ask for (conditioned networks: Abels et al. 2019, arXiv:1809.07803).
+
+=============  ====================================================================================
+observation    that of the plain task, and the weights: behind the numbers of a ``Box`` with one
+               axis (one for each agent more), as the entry ``weights`` of a ``Dict``, and beside
+               ``observation`` in a ``Dict`` of both for any other space
+action         that of the plain task
+reward         that of the plain task, each objective multiplied by its weight
+termination    that of the plain task
+success        that of the plain task, which asks for what its card weighs
+context        that of the plain task, and the weights: uniform on the simplex, so that none is
+               negative and their sum is 1
+=============  ====================================================================================
+
+``card.with_preferences()`` gives its card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from rlbench_suite.core.arrays import FloatArray
+from rlbench_suite.core.component import Component, Components, KeyFigure
+from rlbench_suite.core.task import Observation, Task
+from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics import keys
+
+WEIGHTS = "weights"
+"""Entry of a ``Dict`` that has the weights."""
+TEETH = 2**20
+"""Pairs of numbers in [0, 1] between which weights divide it: one of each for each split."""
+
+
+class Params(NamedTuple):
+    """Context of an episode."""
+
+    plain: Any
+    """Context of the plain task."""
+    weights: FloatArray
+    """Weight of each objective, ``(k,)``."""
+
+
+class SampledPreferences(Task[Params, Any]):
+    """The task of this file's docstring around the plain task. Its states are those of that one."""
+
+    def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
+        super().__init__(card, difficulty=difficulty, dtype=dtype)
+        if card.without_preferences is None:
+            raise ValueError(f"{card.id} has no plain task; make its card by with_preferences().")
+        self.plain: Task[Any, Any] = card.without_preferences.build(
+            difficulty=difficulty, dtype=dtype
+        )
+        plain = self.plain
+        rows = (card.agents,) * (card.agents > 1)
+        #: Number of objectives.
+        self.objectives = len(card.objectives)
+        shape = (*rows, self.objectives)
+        self._weight_space = self.box(0.0, 1.0, shape)
+        self._is_flat = (
+            isinstance(plain.observation_space, spaces.Box)
+            and plain.observation_space.dtype == self.dtype
+            and len(plain.observation_space.shape) == len(shape)
+        )
+        self.observation_space = self._space_with_weights()
+        self.action_space = plain.action_space
+        self.privileged_space = plain.privileged_space
+        # A weight may be as small as 0.
+        self.reward_space = self.box(
+            np.minimum(plain.reward_space.low, 0), np.maximum(plain.reward_space.high, 0)
+        )
+        self.action_features = plain.action_features
+        self.period = plain.period
+        for name in ("measures", "errors", "ends_in_failure", "counts_turns", "picture_shape"):
+            setattr(self, name, getattr(plain, name))
+
+    def _space_with_weights(self) -> spaces.Space[Any]:
+        """Return the space of :meth:`show`.
+
+        Raises:
+            ValueError: the plain task has an entry of that name.
+        """
+        space = self.plain.observation_space
+        if self._is_flat and isinstance(space, spaces.Box):
+            bounds = [
+                np.concatenate([plain, weights], -1)
+                for plain, weights in (
+                    (space.low, self._weight_space.low),
+                    (space.high, self._weight_space.high),
+                )
+            ]
+            return self.box(*bounds)
+        if not isinstance(space, spaces.Dict):
+            return spaces.Dict({"observation": space, WEIGHTS: self._weight_space})
+        if WEIGHTS in space.spaces:
+            raise ValueError(f"Observations of {self.plain.card.id} have an entry {WEIGHTS!r}.")
+        return spaces.Dict({**space.spaces, WEIGHTS: self._weight_space})
+
+    def show(self, observation: Observation, weights: jax.Array) -> Observation:
+        """Return an observation of the plain task with weights ``(k,)``."""
+        weights = jnp.broadcast_to(jnp.asarray(weights, self.dtype), self._weight_space.shape)
+        if self._is_flat:
+            return jnp.concatenate([observation, weights], -1)
+        parts = observation if isinstance(observation, dict) else {"observation": observation}
+        return {**parts, WEIGHTS: weights}
+
+    @property
+    def has_cost(self) -> bool:
+        """True if the plain task has a constraint cost."""
+        return self.plain.has_cost
+
+    @property
+    def success_meaning(self) -> str:
+        """The sentence of the plain task."""
+        return self.plain.success_meaning
+
+    # -- the functions of an episode ---------------------------------------------------------------
+
+    def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
+        """Sample the context of the plain task, and weights; no weights are in both splits.
+
+        The gaps between sorted uniform numbers are uniform on the simplex (Devroye 1986, section
+        V.2). These numbers are teeth of a fine comb, in turn of training and of test.
+        """
+        data = jax.random.key_data(key)
+        plain_key, weights_key = (jax.random.wrap_key_data(keys.fold_in(data, i)) for i in range(2))
+        split_key = jax.random.wrap_key_data(
+            keys.fold_in(jax.random.key_data(weights_key), split.astype(jnp.int32))
+        )
+        teeth = jnp.floor(self.uniform(split_key, self.objectives - 1) * TEETH)
+        cuts = jnp.sort((teeth + 0.25 + 0.5 * split).astype(self.dtype)) * np.asarray(
+            1 / TEETH, self.dtype
+        )
+        ends = [jnp.zeros(1, self.dtype), cuts, jnp.ones(1, self.dtype)]
+        edges = jnp.concatenate(ends)
+        return Params(self.plain.sample_params(plain_key, split), edges[1:] - edges[:-1])
+
+    def initial(self, key: jax.Array, params: Params) -> Any:
+        """Return the first state of the plain task."""
+        return self.plain.initial(key, params.plain)
+
+    def transition(self, state: Any, action: jax.Array, key: jax.Array, params: Params) -> Any:
+        """Return the next state of the plain task."""
+        return self.plain.transition(state, action, key, params.plain)
+
+    def observation(self, state: Any, key: jax.Array, params: Params) -> Observation:
+        """Return the observation of the plain task, and the weights."""
+        return self.show(self.plain.observation(state, key, params.plain), params.weights)
+
+    def reward(
+        self, state: Any, action: jax.Array, next_state: Any, key: jax.Array, params: Params
+    ) -> jax.Array:
+        """Return the reward of the plain task, each objective multiplied by its weight."""
+        return self.plain.reward(state, action, next_state, key, params.plain) * params.weights
+
+    def terminal(self, state: Any, key: jax.Array, params: Params) -> jax.Array:
+        """Return whether the plain task is over."""
+        return self.plain.terminal(state, key, params.plain)
+
+    def info(self, state: Any, params: Params) -> dict[str, jax.Array]:
+        """Return success and measures of the plain task."""
+        return self.plain.info(state, params.plain)
+
+    def action_mask(self, state: Any, params: Params) -> jax.Array | None:
+        """Return the legal actions of the plain task."""
+        return self.plain.action_mask(state, params.plain)
+
+    def after_illegal_action(self, state: Any, params: Params) -> Any:
+        """Return what the plain task makes of an illegal action."""
+        return self.plain.after_illegal_action(state, params.plain)
+
+    def alive(self, state: Any, params: Params) -> jax.Array | None:
+        """Return which agents of the plain task act."""
+        return self.plain.alive(state, params.plain)
+
+    def acting(self, state: Any, params: Params) -> jax.Array | None:
+        """Return which agents of the plain task move now."""
+        return self.plain.acting(state, params.plain)
+
+    def privileged(self, state: Any, params: Params) -> jax.Array | None:
+        """Return what a critic of the plain task may see."""
+        return self.plain.privileged(state, params.plain)
+
+    def cost(
+        self, state: Any, action: jax.Array, next_state: Any, params: Params
+    ) -> jax.Array | None:
+        """Return the constraint cost of the plain task, which has no weight."""
+        return self.plain.cost(state, action, next_state, params.plain)
+
+    # -- text and pixels ---------------------------------------------------------------------------
+
+    def observation_components(self) -> Components:
+        """Name the entries of :meth:`show`."""
+        meaning = f"weights of {', '.join(self.card.objectives)}"
+        weights = (Component(WEIGHTS, meaning, shape=(self.objectives,)),)
+        plain = self.plain.observation_components()
+        if isinstance(plain, Mapping):
+            return {**plain, WEIGHTS: weights}
+        if not plain:
+            return ()
+        return (*plain, *weights) if self._is_flat else {"observation": plain, WEIGHTS: weights}
+
+    def action_components(self) -> Components:
+        """Name the entries of an action of the plain task."""
+        return self.plain.action_components()
+
+    def key_figures(self) -> tuple[KeyFigure, ...]:
+        """Return those of the plain task."""
+        return self.plain.key_figures()
+
+    def energy(self, quantities: Mapping[str, np.ndarray]) -> float | None:
+        """Return the energy of an episode of the plain task."""
+        return self.plain.energy(quantities)
+
+    def describe(self, state: Any, params: Params) -> str:
+        """Describe the plain task, and the weights."""
+        return f"{self.plain.describe(state, params.plain)}\n\n{self._weights_in_words(params)}"
+
+    def describe_turn(self, known_state: Any | None, state: Any, params: Params) -> str:
+        """Describe the turn of the plain task, and once the weights."""
+        turn = self.plain.describe_turn(known_state, state, params.plain)
+        return turn if known_state is not None else f"{turn}\n\n{self._weights_in_words(params)}"
+
+    def _weights_in_words(self, params: Params) -> str:
+        weights = zip(self.card.objectives, np.asarray(params.weights).tolist(), strict=True)
+        return f"Weights: {', '.join(f'{name} {weight:.3f}' for name, weight in weights)}."
+
+    def rules(self) -> str:
+        """Return the rules of the plain task, and what the weights are."""
+        return (
+            f"{self.plain.rules()}\n\nThe return is the sum of {', '.join(self.card.objectives)}, "
+            "each multiplied by its weight."
+        )
+
+    def tools(self) -> list[dict[str, Any]]:
+        """Return the tools of the plain task."""
+        return self.plain.tools()
+
+    def draw(self, state: Any, params: Params) -> np.ndarray:
+        """Draw the plain task."""
+        return self.plain.draw(state, params.plain)
+
+    def draw_next(self, state: Any, params: Params, trail: list[Any]) -> np.ndarray:
+        """Draw the plain task as the next picture of an episode."""
+        return self.plain.draw_next(state, params.plain, trail)
+
+    def parse(self, text: str, state: Any, params: Params) -> np.ndarray:
+        """Read an action of the plain task.
+
+        Raises:
+            ValueError: the text is no action.
+        """
+        return self.plain.parse(text, state, params.plain)
+
+    def spell(self, action: np.ndarray, state: Any, params: Params) -> str:
+        """Return the reply that plays an action of the plain task."""
+        return self.plain.spell(action, state, params.plain)
+
+    def how_to_act(self) -> str:
+        """Tell what an action of the plain task looks like."""
+        return self.plain.how_to_act()
+
+    def why_over(self, state: Any, params: Params, info: dict[str, Any]) -> str:
+        """Say why the plain task is over."""
+        return self.plain.why_over(state, params.plain, info)
+
+    def why_illegal(self, action: np.ndarray, state: Any, params: Params) -> str:
+        """Say why the plain task forbids an action."""
+        return self.plain.why_illegal(action, state, params.plain)
+
+    def noop_action(self) -> np.ndarray:
+        """Return the action of the plain task that does nothing."""
+        return self.plain.noop_action()
