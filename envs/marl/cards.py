@@ -41,4 +41,50 @@ CARDS = (
         ),
         tags=("continuous", "multi-agent", "partially-observed", "safety"),
     ),
+    TaskCard(
+        id="rlsuite/Spread-v0",
+        family="marl",
+        summary="Three agents share out three landmarks, cover them, and keep apart.",
+        source="Lowe et al. 2017, arXiv:1706.02275; rules of MPE2 1.1.1, simple_spread_v3",
+        entry_point="rlbench_suite.envs.marl.particles.spread:Spread",
+        reference="rlbench_suite.envs.marl.particles.spread:ShareOut",
+        horizon=25,
+        choices={"actions": ("discrete", "continuous")},
+        agents=3,
+        tags=("discrete", "multi-agent"),
+    ),
+    TaskCard(
+        id="rlsuite/SpeakerListener-v0",
+        family="marl",
+        summary="A speaker that cannot move tells a listener to which of three landmarks to go.",
+        source=(
+            "Lowe et al. 2017, arXiv:1706.02275; rules of MPE2 1.1.1, simple_speaker_listener_v4"
+        ),
+        entry_point="rlbench_suite.envs.marl.particles.speaker_listener:SpeakerListener",
+        reference="rlbench_suite.envs.marl.particles.speaker_listener:NamingSpeaker",
+        horizon=25,
+        agents=2,
+        tags=("discrete", "multi-agent", "communication"),
+    ),
+    TaskCard(
+        id="rlsuite/Foraging-v0",
+        family="marl",
+        summary="Agents of different levels collect food that some can only lift together.",
+        source=(
+            "Papoudakis et al. 2021, arXiv:2006.07869; rules of lb-foraging 2.0.0, "
+            "github.com/semitable/lb-foraging"
+        ),
+        entry_point="rlbench_suite.envs.marl.foraging:Foraging",
+        reference="rlbench_suite.envs.marl.joint_collection:JointCollection",
+        horizon=50,
+        difficulties={"medium": 10, "easy": 8, "hard": 15},
+        choices={
+            "cooperation": ("free", "forced"),
+            "sight": ("all", "2"),
+            "foods": ("3", "2", "1"),
+        },
+        agents=3,
+        optima={"medium": 1 / 3, "easy": 1 / 3, "hard": 1 / 3},
+        tags=("discrete", "multi-agent"),
+    ),
 )

@@ -1,0 +1,1 @@
+"""Particle worlds: discs that coast, push and talk in a plane."""
