@@ -427,18 +427,18 @@ def _info(
     return info
 
 
-def central_info(task: Task[Any, Any], state: Any, params: Any) -> dict[str, jax.Array]:
+def central_info(task: Task[Any, Any], state: Any, params: Any) -> dict[str, Any]:
     """Return the entries of ``info`` that only a critic may read.
 
     They are what is privileged, and the task's own global state; a task may have none of them.
     """
-    info = {}
+    info: dict[str, Any] = {}
     if task.privileged_space is not None:
         privileged = task.privileged(state, params)
         info["privileged"] = check_result(task, "privileged", privileged, task.privileged_space)
     if task.global_state_space is not None:
-        own = task.global_state(state, params)
-        info["global_state"] = check_result(task, "global_state", own, task.global_state_space)
+        vector = task.global_state(state, params)
+        info["global_state"] = check_result(task, "global_state", vector, task.global_state_space)
     return info
 
 

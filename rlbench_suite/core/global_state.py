@@ -46,12 +46,15 @@ def global_state_space(task: Task[Any, Any]) -> spaces.Box:
         if not isinstance(leaf, spaces.Box):
             raise TypeError(f"The observation of {task.card.id} holds {leaf}, which is no Box.")
     privileged = task.privileged_space
-    bounds = []
-    for name in ("low", "high"):
-        rows = flat_rows([getattr(leaf, name) for leaf in leaves], task.card.agents, np)
-        last = np.zeros(0) if privileged is None else getattr(privileged, name).ravel()
-        bounds.append(np.concatenate([rows.ravel(), last]))
-    return task.box(*bounds)
+
+    def join(bounds: list[np.ndarray], last: np.ndarray) -> np.ndarray:
+        return np.concatenate([flat_rows(bounds, task.card.agents, np).ravel(), last.ravel()])
+
+    nothing = np.zeros(0)
+    return task.box(
+        join([leaf.low for leaf in leaves], nothing if privileged is None else privileged.low),
+        join([leaf.high for leaf in leaves], nothing if privileged is None else privileged.high),
+    )
 
 
 def global_state(task: Task[Any, Any], step: Step) -> jax.Array:
@@ -59,10 +62,10 @@ def global_state(task: Task[Any, Any], step: Step) -> jax.Array:
     if "global_state" in step.info:
         state: jax.Array = step.info["global_state"]
         return state
-    parts = [flat_rows(jax.tree.leaves(step.observation), task.card.agents, jnp).ravel()]
+    vectors = [flat_rows(jax.tree.leaves(step.observation), task.card.agents, jnp).ravel()]
     if task.privileged_space is not None:
-        parts.append(step.info["privileged"].ravel())
-    return jnp.concatenate([part.astype(task.dtype) for part in parts])
+        vectors.append(step.info["privileged"].ravel())
+    return jnp.concatenate([vector.astype(task.dtype) for vector in vectors])
 
 
 def flat_rows(leaves: list[Any], agents: int, numpy: Any) -> Any:

@@ -53,7 +53,7 @@ def numbers(observation: Any) -> np.ndarray:
         return np.ravel(observation)
     if "action_mask" in observation:
         return numbers(observation["observation"])
-    return np.concatenate([np.ravel(part) for _, part in sorted(observation.items())])
+    return np.concatenate([np.ravel(leaf) for _, leaf in sorted(observation.items())])
 
 
 @pytest.mark.parametrize("task_id", IDS)
@@ -61,7 +61,7 @@ def test_the_global_state_is_what_all_agents_see_to_the_bit(task_id: str) -> Non
     env = pettingzoo.make("parallel", task_id)
     check_parallel(env)
     observations, _ = env.reset(seed=3)
-    shown = None
+    next_state = None
     for _ in range(3):
         expected = np.concatenate([numbers(observations[agent]) for agent in env.agents])
         state = env.state()
@@ -70,11 +70,11 @@ def test_the_global_state_is_what_all_agents_see_to_the_bit(task_id: str) -> Non
         saved = env.joint_state
         actions = {agent: env.action_space(agent).sample() for agent in env.agents}
         observations, *_ = env.step(actions)
-        shown = env.state()
+        next_state = env.state()
     env.joint_state = saved
     np.testing.assert_array_equal(env.state(), state)
     env.step(actions)
-    np.testing.assert_array_equal(env.state(), shown)
+    np.testing.assert_array_equal(env.state(), next_state)
 
 
 def test_pettingzoo_s_own_test_of_states() -> None:
