@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from safetensors import safe_open
 from safetensors.numpy import save
 
+from rlbench_suite.core.task_card import id_without_agents
 from rlbench_suite.evaluation.policy_files.checkpoint import read_header, read_hyperparameters
 from rlbench_suite.foundation.atomic_files import replacing
 
@@ -63,6 +64,8 @@ def read_plain_config(
 ) -> dict[str, Any]:
     """Return the hyperparameters in a file as plain data, or ``default`` if the file names none.
 
+    A policy that was trained with another number of agents is one for the task too.
+
     Raises:
         OSError: the file cannot be read.
         ValueError: it is not safetensors, belongs to another agent or task, or has a damaged
@@ -71,7 +74,7 @@ def read_plain_config(
     metadata = read_header(path)
     file_agent = metadata.get("agent", agent)
     file_task = metadata.get("task", task_id)
-    if (file_agent, file_task) != (agent, task_id):
+    if (file_agent, id_without_agents(file_task)) != (agent, id_without_agents(task_id)):
         raise ValueError(
             f"{path} holds a policy of {file_agent} for {file_task}, not of {agent} for {task_id}."
         )

@@ -16,6 +16,7 @@ from gymnasium import spaces
 
 from rlbench_suite.core.agent import CannotPlay
 from rlbench_suite.core.episode import Step, action_sizes
+from rlbench_suite.core.global_state import global_state, global_state_space
 from rlbench_suite.core.task import Task
 
 
@@ -121,6 +122,11 @@ class FlatTask:
                 f"not {space}."
             )
 
+    @property
+    def global_features(self) -> int:
+        """Length of the global state."""
+        return math.prod(global_state_space(self.task).shape)
+
     # The methods below take the values of one environment; use vmap for batches.
 
     def observe(
@@ -155,6 +161,14 @@ class FlatTask:
             privileged = step.info["privileged"].astype(jnp.float32).reshape(self.agents, -1)
             x = jnp.concatenate([x, privileged], -1)
         return x, mask
+
+    def observe_globally(self, step: Step) -> jax.Array:
+        """Return the global state, float32 ``(global_features,)``."""
+        return global_state(self.task, step).astype(jnp.float32)
+
+    def team_reward(self, reward: jax.Array) -> jax.Array:
+        """Return the reward of the team, ``()``: the mean over agents, as scores have it."""
+        return self.agent_rewards(reward).mean()
 
     def env_action(self, action: jax.Array) -> jax.Array:
         """Return the environment's action.

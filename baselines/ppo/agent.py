@@ -39,9 +39,9 @@ def flatten_for_ppo(task: Task[Any, Any]) -> FlatTask:
 class Programs:
     """Compiled ``start`` and ``train_chunk`` of a task and configuration; all seeds share them."""
 
-    def __init__(self, task: Task[Any, Any], config: Config) -> None:
+    def __init__(self, flat: FlatTask, config: Config) -> None:
         start_time = time.perf_counter()
-        self.flat = flatten_for_ppo(task)
+        self.flat = flat
         self.config = config
         self.algorithm = algorithm(config)
         self.chunk_steps = config.chunk * config.batch
@@ -67,7 +67,7 @@ def programs(task: Any, config: Config) -> Any:
 
     Simulators on the host have their own kind of programs.
     """
-    return HostPrograms(task, config) if task.card.host else Programs(task, config)
+    return HostPrograms(task, config) if task.card.host else Programs(flatten_for_ppo(task), config)
 
 
 class PPO(LearningAgent):
@@ -78,7 +78,15 @@ class PPO(LearningAgent):
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if PPO cannot play the task; the message says why."""
-        flatten_for_ppo(task)
+        self.flatten(task)
+
+    def flatten(self, task: Task[Any, Any]) -> FlatTask:
+        """Return the task as the networks see it.
+
+        Raises:
+            CannotPlay: a space of the task does not fit.
+        """
+        return flatten_for_ppo(task)
 
     def config(self, task: Task[Any, Any], budget: str) -> Config:
         """Return the checked hyperparameters."""
@@ -119,11 +127,11 @@ class PPO(LearningAgent):
 
     def layer_widths(self, task: Task[Any, Any], config: Config) -> list[tuple[int, ...]]:
         """Return the widths of the actor's layers and of its memory."""
-        widths: list[tuple[int, ...]] = [(flatten_for_ppo(task).features, *config.hidden)]
+        widths: list[tuple[int, ...]] = [(self.flatten(task).features, *config.hidden)]
         return [*widths, (config.memory, config.memory)] if config.recurrent in UNITS else widths
 
     def untrained_policy(self, task: Task[Any, Any], config: Config) -> Any:
         """Return a policy with initial weights."""
-        flat = flatten_for_ppo(task)
+        flat = self.flatten(task)
         actor = algorithm(config).Networks.initial(flat, config, 0).actor
         return algorithm(config).Policy(actor, Moments.initial(flat.features), flat, config)

@@ -208,14 +208,18 @@ class DeepQ(Algorithm):
         Every ``target_period`` updates, copy the network to the target network.
         """
         network, targets, optimiser_state, updates = learner
-        next_mask = self.unpack_mask(batch.next_legal)
-        target_value = target(self.flat, network, targets, batch, next_mask, self.config.gamma)
-        gradient = jax.grad(loss)(network, target_value, batch, self.flat)
+        gradient = self.gradient(network, targets, batch)
         change, optimiser_state = self.optimiser().update(gradient, optimiser_state)
         network = optax.apply_updates(network, change)
         refresh = (updates + 1) % self.config.target_period == 0
         targets = jax.tree.map(lambda new, old: jnp.where(refresh, new, old), network, targets)
         return LearnerState(network, targets, optimiser_state, updates + 1)
+
+    def gradient(self, network: Any, targets: Any, batch: Experience) -> Any:
+        """Return the gradient of the loss with respect to the network."""
+        next_mask = self.unpack_mask(batch.next_legal)
+        target_value = target(self.flat, network, targets, batch, next_mask, self.config.gamma)
+        return jax.grad(loss)(network, target_value, batch, self.flat)
 
     def actor(self, networks: Network) -> Network:
         """Return the whole network."""
@@ -258,11 +262,11 @@ class DQN(ReplayAgent):
         """Raise :class:`CannotPlay` if an agent's action is not one discrete choice."""
         space = task.action_space
         if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
-            raise CannotPlay(f"dqn plays Discrete and MultiDiscrete actions, not {space}.")
+            raise CannotPlay(f"{self.name} plays Discrete and MultiDiscrete actions, not {space}.")
         choices = 1 if isinstance(space, spaces.Discrete) else space.nvec.size // task.card.agents
         if choices > 1:
             raise CannotPlay(
-                f"dqn makes one choice per step, but an action of {space} is {choices} choices at "
-                "once."
+                f"{self.name} makes one choice per step, but an action of {space} is {choices} "
+                "choices at once."
             )
         super().check(task)

@@ -197,7 +197,8 @@ class TrainingState(NamedTuple):
     """State of a run between steps."""
 
     learner: LearnerState
-    moments: Moments
+    moments: Any
+    """Moments of what the networks read: :class:`Moments`, or several of them."""
     buffer: ReplayBuffer
     stream: Stream
     seed: jax.Array
@@ -251,6 +252,35 @@ class Algorithm(ABC):
     def act(self, actor: Any, x: jax.Array, mask: jax.Array | None, key: jax.Array) -> jax.Array:
         """Return the actions ``(A, components)`` of the trained policy."""
 
+    # What the algorithm stores: each agent's step by itself, unless it learns from joint ones.
+
+    def observe(self, step: Step) -> tuple[Any, jax.Array | None]:
+        """Return what the networks read in every environment after a step, and the masks."""
+        return jax.vmap(self.flat.observe)(step.observation, step.info.get("action_mask"))
+
+    def initial_moments(self) -> Any:
+        """Return the moments of what :meth:`observe` returns."""
+        return Moments.initial(self.flat.features)
+
+    def acting_moments(self, moments: Any) -> Moments:
+        """Return the moments that a trained policy needs."""
+        acting: Moments = moments
+        return acting
+
+    def transitions(
+        self, x: Any, action: jax.Array, step: Step, next_x: Any, next_mask: jax.Array | None
+    ) -> Experience:
+        """Return the rows that the buffer stores of a step of every environment."""
+        rows = Experience(
+            x,
+            action,
+            jax.vmap(self.flat.agent_rewards)(step.reward) * self.config.reward_scale,
+            next_x,
+            self.pack_mask(next_mask),
+            jnp.repeat(step.terminated[:, None], self.flat.agents, 1),
+        )
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), rows)
+
     def pack_mask(self, mask: jax.Array | None) -> jax.Array | None:
         """Pack a mask ``(..., actions)`` into bits, as the buffer stores it."""
         return None if mask is None else jnp.packbits(mask, axis=-1)
@@ -272,21 +302,13 @@ def step(algorithm: Algorithm, training: TrainingState) -> tuple[TrainingState, 
         update_key(training.seed, training.steps), 3
     )
 
-    x, mask = observe(flat, training.stream.last)
+    x, mask = algorithm.observe(training.stream.last)
     done = training.steps * config.num_envs
     normalised = training.moments.normalise(x)
     action = algorithm.explore(training.learner.networks, normalised, mask, explore_key, done)
     stream, env_step, returns = step_episodes(flat, training.stream, action)
-    next_x, next_mask = observe(flat, env_step)
-    transitions = Experience(
-        x,
-        action,
-        jax.vmap(flat.agent_rewards)(env_step.reward) * config.reward_scale,
-        next_x,
-        algorithm.pack_mask(next_mask),
-        jnp.repeat(env_step.terminated[:, None], flat.agents, 1),
-    )
-    transitions = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), transitions)
+    next_x, next_mask = algorithm.observe(env_step)
+    transitions = algorithm.transitions(x, action, env_step, next_x, next_mask)
     buffer = training.buffer.write(transitions)
     moments = training.moments.update(transitions.x)
 
@@ -309,11 +331,6 @@ def step(algorithm: Algorithm, training: TrainingState) -> tuple[TrainingState, 
     ), returns
 
 
-def observe(flat: FlatTask, step: Step) -> tuple[jax.Array, jax.Array | None]:
-    """Return the features and masks in every environment after a step."""
-    return jax.vmap(flat.observe)(step.observation, step.info.get("action_mask"))
-
-
 def start(algorithm: Algorithm, networks: Any, seed: jax.Array, stream: Stream) -> TrainingState:
     """Return the state at the beginning of a run.
 
@@ -321,25 +338,17 @@ def start(algorithm: Algorithm, networks: Any, seed: jax.Array, stream: Stream) 
     """
     flat = algorithm.flat
     config = algorithm.config
-    block = config.num_envs * flat.agents
-    capacity = math.ceil(min(config.capacity, config.steps * flat.agents) / block) * block
-    x, mask = observe(flat, stream.last)
-    if flat.choices:
-        action = jax.ShapeDtypeStruct((1, len(flat.choices)), jnp.int32)
-    else:
-        action = jax.ShapeDtypeStruct((1, flat.outputs), jnp.float32)
-    transition = Experience(
-        x=x[0],
-        action=action,
-        reward=jax.ShapeDtypeStruct((1,), jnp.float32),
-        next_x=x[0],
-        next_legal=None if mask is None else algorithm.pack_mask(mask[0]),
-        terminated=jax.ShapeDtypeStruct((1,), bool),
-    )
+    x, mask = algorithm.observe(stream.last)
+    components = (len(flat.choices), jnp.int32) if flat.choices else (flat.outputs, jnp.float32)
+    action = jnp.zeros((config.num_envs, flat.agents, components[0]), components[1])
+    rows = jax.eval_shape(algorithm.transitions, x, action, stream.last, x, mask)
+    # A row is one agent's step, or a joint one, and the capacity counts the steps of agents.
+    steps = min(config.capacity / flat.agents, config.steps) / config.num_envs
+    capacity = math.ceil(steps) * rows.reward.shape[0]
     return TrainingState(
         learner=algorithm.learner(networks),
-        moments=Moments.initial(flat.features),
-        buffer=ReplayBuffer.empty(transition, capacity),
+        moments=algorithm.initial_moments(),
+        buffer=ReplayBuffer.empty(rows, capacity),
         stream=stream,
         seed=seed,
         steps=jnp.int32(0),
@@ -413,7 +422,9 @@ class Programs:
     def policy(self, training: TrainingState) -> ReplayPolicy:
         """Return the trained policy."""
         return ReplayPolicy(
-            self.algorithm.actor(training.learner.networks), training.moments, self.algorithm
+            self.algorithm.actor(training.learner.networks),
+            self.algorithm.acting_moments(training.moments),
+            self.algorithm,
         )
 
 

@@ -17,6 +17,7 @@ CARDS = (
         replay_tolerance=0.001,
         difficulties={"medium": 1.0, "easy": 0.3, "hard": 2.0},
         agents=16,
+        agent_range=(16, 256),  # with fewer, boxes of the lowest density would be too small
         tags=("continuous", "multi-agent", "partially-observed"),
     ),
     TaskCard(

@@ -51,7 +51,8 @@ def make(
             stays that of the card's own weights.
         settings: settings of the card that differ from those of the id, such as
             ``control="finite"`` or ``supply="rc"`` of a drive; ``context``, a mapping or a file of
-            constants (:mod:`rlbench_suite.contexts.context`).
+            constants (:mod:`rlbench_suite.contexts.context`); ``agents``, a number of agents, where
+            the card has a range of them.
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.
@@ -88,7 +89,7 @@ def make_vec(
             "vectorization_mode='sync')."
         )
     parameters = [*inspect.signature(TaskVectorEnv).parameters]
-    settings = [*card.settings, "context"]
+    settings = [*card.settings, "context", *(["agents"] if card.agent_range else [])]
     for name in keywords:
         if name not in parameters + settings:
             raise unexpected(card.id, name, parameters + settings)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
-import jax
 import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
@@ -20,6 +19,7 @@ from rlbench_suite.adapters.frame_rate import frame_rate
 from rlbench_suite.adapters.maskable import MaskableMultiDiscrete
 from rlbench_suite.adapters.task_env import RENDER_MODES, EnvState, TaskEnv
 from rlbench_suite.core.episode import Episode, action_sizes, weighted_space
+from rlbench_suite.core.global_state import global_state_of, global_state_space
 from rlbench_suite.core.policy import Policy
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task import Task
@@ -72,6 +72,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
             "is_parallelizable": True,
             **frame_rate(task.period),
         }
+        self.state_space = global_state_space(task)
         self.max_cycles = max_cycles
         self.possible_agents = [f"agent_{i}" for i in range(task.card.agents)]
         self.agents: list[str] = []
@@ -200,15 +201,15 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
         return self._joint.np_random
 
     def state(self) -> np.ndarray:
-        """Return the fields of the task's state one after another, flattened, for a central critic.
+        """Return the global state, ``(n,)``, for a central critic; it lies in ``state_space``.
 
-        There is no ``state_space``, because a task states the bounds of its observations only.
+        It is :func:`rlbench_suite.core.global_state.global_state`: the task's own one, or the flat
+        observations of all agents, dead ones too, and what is privileged.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
         """
-        leaves = jax.tree.leaves(self._joint.episode.state)
-        return np.concatenate([np.ravel(leaf).astype(self.task.dtype) for leaf in leaves])
+        return global_state_of(self.task, self._joint.episode)
 
     # -- what planning and curious people need -----------------------------------------------------
 
@@ -272,13 +273,17 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
             ]
         return self._by_agent(views)
 
+    def _has_rows(self, name: str, value: Any) -> bool:
+        """Return whether an entry of ``info`` has a row for each agent, not one value for all."""
+        if name == "privileged":
+            return isinstance(value, np.ndarray) and value.ndim == 2
+        return isinstance(value, np.ndarray) and name != "global_state"
+
     def _infos(self, info: dict[str, Any]) -> dict[str, dict[str, Any]]:
         info = {name: value for name, value in info.items() if name != "action_mask"}
-        array_names = {name for name, value in info.items() if isinstance(value, np.ndarray)}
+        row_names = {name for name, value in info.items() if self._has_rows(name, value)}
         return {
-            agent: {
-                name: value[i] if name in array_names else value for name, value in info.items()
-            }
+            agent: {name: value[i] if name in row_names else value for name, value in info.items()}
             for i, agent in enumerate(self.possible_agents)
         }
 
@@ -300,6 +305,7 @@ class TurnsEnv(AECEnv[str, Any, Any]):
         self.possible_agents = env.possible_agents
         self.observation_spaces = env.observation_spaces
         self.action_spaces = env.action_spaces
+        self.state_space = env.state_space
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the space of the agent's observations, the same object at each call."""
@@ -363,7 +369,7 @@ class TurnsEnv(AECEnv[str, Any, Any]):
         """Do nothing: there is nothing to release."""
 
     def state(self) -> np.ndarray:
-        """Return the fields of the task's state, as in the game in which all act at once."""
+        """Return the global state, as in the game in which all act at once."""
         return self.env.state()
 
     def _agents_to_act(self) -> list[str]:

@@ -110,6 +110,7 @@ def _optimum(card: TaskCard, task: Task[Any, Any]) -> float | None:
 def _card_table(card: TaskCard, task: Task[Any, Any]) -> Table:
     """Return a table of the facts of a card and of the measures of its task."""
     optimum = _optimum(card, task)
+    agent_choice = " (agents=, {} to {})".format(*card.agent_range) if card.agent_range else ""
     facts = {
         "source": card.source,
         "family": card.family,
@@ -120,7 +121,7 @@ def _card_table(card: TaskCard, task: Task[Any, Any]) -> Table:
         or "one",
         "as a question": f"difficulty is {load(card.puzzle).known_tiers()}" if card.puzzle else "",
         "contexts": "sampled; train and test differ" if card.contexts else "one",
-        "agents": str(card.agents),
+        "agents": f"{card.agents}{agent_choice}",
         "objectives": ", ".join(
             f"{o} (x {w:g})" for o, w in zip(card.objectives, card.weights, strict=True)
         ),

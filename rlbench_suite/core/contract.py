@@ -23,7 +23,7 @@ DType = np.dtype[Any]
 Result = TypeVar("Result")
 ENGINE_NAMES = (
     "score", "action_mask", "invalid_action", "invalid_reason", "end_reason", "alive", "acting",
-    "privileged", "cost", "cost_so_far", "violates",
+    "privileged", "global_state", "cost", "cost_so_far", "violates",
 )  # fmt: skip
 """Names of ``info`` that the engine fills in."""
 

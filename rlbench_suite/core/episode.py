@@ -43,7 +43,7 @@ NO_LIMIT = np.int32(np.iinfo(np.int32).max // 8)
 The eight keys of each step must have distinct 32-bit numbers.
 """
 
-VECTORS = ("action_mask", "alive", "acting", "privileged")
+VECTORS = ("action_mask", "alive", "acting", "privileged", "global_state")
 """Entries of ``info`` that are vectors."""
 _FREE = -1
 """Number of the context in a :class:`ContextSource` of new contexts."""
@@ -181,7 +181,7 @@ def begin(
     zero = jnp.zeros((), task.dtype)
     episode = Episode(seed, index, t, no_reward, params, state, zero if task.has_cost else None)
     step = Step(
-        observation=_observation(
+        observation=shown_observation(
             task, state, jax.random.wrap_key_data(fold_in(episode_key, Role.OBSERVATION)), params
         ),
         reward=no_reward,
@@ -252,7 +252,7 @@ def advance(
         total_cost = total_cost + cost
     episode = Episode(seed, index, t, total + reward, params, next_state, total_cost)
     step = Step(
-        observation=_observation(
+        observation=shown_observation(
             task, next_state, draw_key(seed, index, t, Role.OBSERVATION), params
         ),
         reward=reward,
@@ -263,7 +263,8 @@ def advance(
     return episode, step
 
 
-def _observation(task: Task[Any, Any], state: Any, key: jax.Array, params: Any) -> Any:
+def shown_observation(task: Task[Any, Any], state: Any, key: jax.Array, params: Any) -> Observation:
+    """Return the observation of a state, which is checked while it is traced."""
     return check_result(
         task, "observation", task.observation(state, key, params), task.observation_space
     )
@@ -419,12 +420,25 @@ def _info(
         flags = _agent_flags(task, name, episode.state, episode.params)
         if flags is not None:
             info[name] = flags
-    if task.privileged_space is not None:
-        privileged = task.privileged(episode.state, episode.params)
-        info["privileged"] = check_result(task, "privileged", privileged, task.privileged_space)
+    info |= central_info(task, episode.state, episode.params)
     if task.card.constraint:
         violates = task.card.constraint.broken_by(episode.total_cost)
         info |= {"cost": cost, "cost_so_far": episode.total_cost, "violates": violates}
+    return info
+
+
+def central_info(task: Task[Any, Any], state: Any, params: Any) -> dict[str, Any]:
+    """Return the entries of ``info`` that only a critic may read.
+
+    They are what is privileged, and the task's own global state; a task may have none of them.
+    """
+    info: dict[str, Any] = {}
+    if task.privileged_space is not None:
+        privileged = task.privileged(state, params)
+        info["privileged"] = check_result(task, "privileged", privileged, task.privileged_space)
+    if task.global_state_space is not None:
+        vector = task.global_state(state, params)
+        info["global_state"] = check_result(task, "global_state", vector, task.global_state_space)
     return info
 
 

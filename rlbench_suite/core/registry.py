@@ -40,6 +40,9 @@ AGENTS = {
     "pareto-q": "rlbench_suite.baselines.morl.pareto_q:ParetoQ",
     "sac": "rlbench_suite.baselines.replay.sac:SAC",
     "dqn": "rlbench_suite.baselines.replay.dqn:DQN",
+    "mappo": "rlbench_suite.baselines.marl.mappo:MAPPO",
+    "vdn": "rlbench_suite.baselines.marl.vdn:VDN",
+    "qmix": "rlbench_suite.baselines.marl.qmix:QMIX",
     "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",
     "sb3-a2c": "rlbench_suite.baselines.sb3:SB3A2C",
     "sb3-dqn": "rlbench_suite.baselines.sb3:SB3DQN",
@@ -118,7 +121,8 @@ def card(task_id: str, **settings: Any) -> TaskCard:
     its version is that of the latest one, with Gymnasium's warning. An id may also name settings,
     each once, as in ``Name-v0?setting=value&other=value``; ``settings`` override them. One may be
     ``difficulty``, a tier's name, which becomes the default of the card. Another may be
-    ``context``, a mapping or a file of constants (:mod:`rlbench_suite.contexts.context`).
+    ``context``, a mapping or a file of constants (:mod:`rlbench_suite.contexts.context`), a third
+    ``agents``, a number in the card's ``agent_range``.
 
     Raises:
         OSError: the file of a context cannot be read.
@@ -138,6 +142,7 @@ def card(task_id: str, **settings: Any) -> TaskCard:
         return task_card
     difficulty = settings.pop("difficulty", None)
     context = settings.pop("context", None)
+    agents = settings.pop("agents", None)
     siblings = _siblings(task_card)
     fixed = dict(task_card.fixed)
     for key in [key for key in settings if key in fixed]:
@@ -150,6 +155,8 @@ def card(task_id: str, **settings: Any) -> TaskCard:
             names = ", ".join(sibling.id for sibling in nearest[:PROPOSED_NAMES])
             raise ValueError(f"No task has {fixed}. Nearest: {names}.")
     task_card = task_card.with_settings(**settings)
+    if agents is not None:
+        task_card = task_card.with_agents(agents)
     if context is not None:
         task_card = _with_context(task_card, context)
     return task_card if difficulty is None else task_card.with_difficulty(difficulty)

@@ -102,6 +102,9 @@ class Described(abc.ABC):
     #: Space of :meth:`Task.privileged`, shape ``(n,)`` or ``(agents, n)``; None where a task has no
     #: such information.
     privileged_space: spaces.Box | None = None
+    #: Space of :meth:`Task.global_state`, shape ``(n,)``; None where the observations of all agents
+    #: are the global state (:mod:`rlbench_suite.core.global_state`).
+    global_state_space: spaces.Box | None = None
     #: Bounds of the reward: shape ``()``, ``(k,)`` for k objectives, ``(n,)`` for n agents. Always
     #: set.
     reward_space: spaces.Box
@@ -447,6 +450,14 @@ class Task(Described, Generic[Params, State]):
 
         It has the shape of ``privileged_space``, or is None if there is no such space.
         ``info["privileged"]`` shows it. A policy in evaluation never sees it.
+        """
+        return None
+
+    def global_state(self, state: State, params: Params) -> jax.Array | None:
+        """Return the task's own global state, one vector for all agents.
+
+        It has the shape of ``global_state_space``, or is None if there is no such space.
+        ``info["global_state"]`` shows it. A policy in evaluation never sees it.
         """
         return None
 

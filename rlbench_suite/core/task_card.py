@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import json
 import math
+import operator
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from rlbench_suite.contexts.numerals import read_integer
 from rlbench_suite.core.scale import (
     MAX_CHANCE_SUCCESS,
     MAX_FAILURE_SHARE,
@@ -154,6 +156,9 @@ class TaskCard:
             ``objectives``.
         hypervolume_reference: point below every return, from which hypervolume is measured.
         agents: number of agents; more than one makes it a PettingZoo task too.
+        agent_range: fewest and most agents that the task can have instead; None where their number
+            is fixed. Another number gives an id of its own, ``rlsuite/Name-v0?agents=n``, in no
+            list and no suite and without measured scores.
         game: the game of all sides, which makes the task a PettingZoo task too; None for a task
             without opponents.
         without_preferences: the card of the plain task, if this one is :meth:`with_preferences`;
@@ -208,6 +213,7 @@ class TaskCard:
     weights: tuple[float, ...] = ()
     hypervolume_reference: tuple[float, ...] = ()
     agents: int = 1
+    agent_range: tuple[int, int] | None = None
     game: JointGame | None = None
     without_preferences: TaskCard | None = None
     host: bool = False
@@ -327,6 +333,31 @@ class TaskCard:
             self,
             id=f"{self.id}{joint}difficulty={name}",
             difficulties={name: self.difficulties[name], **self.difficulties},
+        )
+
+    def with_agents(self, number: object) -> TaskCard:
+        """Return the card with this number of agents, or this card if it has it.
+
+        Raises:
+            ValueError: the number is out of range, or that of this task is fixed.
+        """
+        if self.agent_range is None:
+            raise unexpected(self.id, "agents", [*KEYWORDS, *self.settings])
+        smallest, largest = self.agent_range
+        try:
+            count = read_integer(number) if isinstance(number, str) else operator.index(number)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            count = 0
+        if isinstance(number, bool) or not smallest <= count <= largest:
+            raise ValueError(
+                f"{self.id} has {smallest} to {largest} agents, {self.agents} by default; got "
+                f"agents={str(number)[:MAX_QUOTE]}."
+            )
+        if count == self.agents:
+            return self
+        joint = "&" if "?" in self.id else "?"
+        return replace(
+            self, id=f"{self.id}{joint}agents={count}", agents=count, optimum=None, optima={}
         )
 
     def with_context(self, context: Context) -> TaskCard:
@@ -638,6 +669,13 @@ class TaskCard:
         See :meth:`Constraint.constrained_score`.
         """
         return self.constraint.constrained_score(score, mean_cost) if self.constraint else score
+
+
+def id_without_agents(task_id: str) -> str:
+    """Return an id without a number of agents: that of the task on which a policy may be judged."""
+    name, _, query = task_id.partition("?")
+    pairs = [pair for pair in query.split("&") if pair and not pair.startswith("agents=")]
+    return "?".join([name, "&".join(pairs)]) if pairs else name
 
 
 def file_name_of(task_id: str) -> str:

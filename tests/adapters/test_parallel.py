@@ -103,6 +103,7 @@ def trace(env: TaskParallelEnv, episodes: int, seed: int) -> list[Any]:
         while env.agents:
             outcomes.append(env.step(random_actions(env, rng)))
             outcomes.append(env.state())
+            assert outcomes[-1] in env.state_space
     return outcomes
 
 
@@ -214,17 +215,12 @@ def test_time_limits(task_id: str) -> None:
     assert env.agents == env.possible_agents
 
 
-def test_rendering_and_state(task_id: str) -> None:
+def test_rendering(task_id: str) -> None:
     env = parallel(task_id, render_mode="rgb_array")
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.state()
     env.reset(seed=0)
     assert env.render().shape == env.task.picture_shape
-    state = env.state()
-    np.testing.assert_array_equal(
-        state, np.concatenate([np.ravel(x) for x in jax.tree.leaves(env.episode.state)])
-    )
-    assert state.dtype == np.float32
     words = parallel(task_id, render_mode="ansi")
     words.reset(seed=0)
     assert isinstance(words.render(), str)

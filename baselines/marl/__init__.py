@@ -1,0 +1,1 @@
+"""Agents that train several agents together and let each act by what it observes."""
