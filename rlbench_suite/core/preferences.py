@@ -73,6 +73,7 @@ class SampledPreferences(Task[Params, Any]):
         self.observation_space = self._space_with_weights()
         self.action_space = plain.action_space
         self.privileged_space = plain.privileged_space
+        self.global_state_space = plain.global_state_space
         # A weight may be as small as 0.
         self.reward_space = self.box(
             np.minimum(plain.reward_space.low, 0), np.maximum(plain.reward_space.high, 0)
@@ -188,6 +189,10 @@ class SampledPreferences(Task[Params, Any]):
     def privileged(self, state: Any, params: Params) -> jax.Array | None:
         """Return what a critic of the plain task may see."""
         return self.plain.privileged(state, params.plain)
+
+    def global_state(self, state: Any, params: Params) -> jax.Array | None:
+        """Return the global state of the plain task."""
+        return self.plain.global_state(state, params.plain)
 
     def cost(
         self, state: Any, action: jax.Array, next_state: Any, params: Params
