@@ -537,7 +537,7 @@ class Batch(NamedTuple):
     """Rows whose action was played, bool ``(B,)``; None if all were."""
 
 
-def chosen(rows: Transition | Batch) -> jax.Array | None:
+def actions_played(rows: Transition | Batch) -> jax.Array | None:
     """Return which actions were played by a living agent whose turn it was; None for all."""
     if rows.acting is None or rows.alive is None:
         return rows.alive if rows.acting is None else rows.acting
@@ -561,12 +561,12 @@ def loss(networks: Any, batch: Batch, flat: FlatTask, config: Config) -> jax.Arr
     ratio = jnp.exp(distribution.log_prob(batch.action) - batch.log_prob)
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
     surrogate = mean_of_living(
-        jnp.minimum(ratio * batch.advantage, clipped * batch.advantage), chosen(batch)
+        jnp.minimum(ratio * batch.advantage, clipped * batch.advantage), actions_played(batch)
     )
     error = mlp(networks.critic, x)[:, 0] - batch.target
     bonus: jax.Array | float = 0.0
     if config.entropy:
-        bonus = config.entropy * mean_of_living(distribution.entropy(), chosen(batch))
+        bonus = config.entropy * mean_of_living(distribution.entropy(), actions_played(batch))
     value_loss = config.value_weight * 0.5 * mean_of_living(error**2, batch.alive)
     return value_loss - surrogate - bonus
 
@@ -666,8 +666,8 @@ def advantages_and_targets(
     advantage = advantages(
         reward, value, next_value, rollout.terminated, rollout.over, config.gamma, config.gae_lambda
     )
-    centred = advantage - mean_of_living(advantage, chosen(rollout))
-    deviation = advantage.std(where=chosen(rollout))
+    centred = advantage - mean_of_living(advantage, actions_played(rollout))
+    deviation = advantage.std(where=actions_played(rollout))
     return centred / (deviation + 1e-8), advantage + value
 
 

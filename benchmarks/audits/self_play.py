@@ -51,7 +51,7 @@ def table_of_policy(game: Any, policy: Any) -> np.ndarray:
 def always(betting: Betting, kind: str) -> np.ndarray:
     """Return the table of a player that makes one kind of move, and calls where it is illegal."""
 
-    def rule(number: int, own: int, public: int) -> int:
+    def rule(number: int, own_rank: int, public: int) -> int:
         actions = action_by_kind(betting, number)
         return actions.get(kind, actions["call"])
 
@@ -74,9 +74,10 @@ def print_row(name: str, player: str, table: np.ndarray | None, opponents: list[
     betting = opponents[0].game.betting
     cells = ["" if table is None else f"{nash_conv(betting, table) / 2:.3f}"]
     for opponent in opponents:
-        other = np.asarray(opponent.table, float)
-        own = best_responses(betting, other)[1] if table is None else table
-        won = (value(betting, own, other) - value(betting, other, own)) / 2
+        opponent_table = np.asarray(opponent.table, float)
+        response = best_responses(betting, opponent_table)[1] if table is None else table
+        won = value(betting, response, opponent_table)
+        won = (won - value(betting, opponent_table, response)) / 2
         cells.append(f"{won:+.3f}")
     print(f"| {name} | {player} | {' | '.join(cells)} |", flush=True)
 

@@ -71,12 +71,12 @@ CARDS = (
                 "rock-paper-scissors",
                 "shapley",
             ),
-            "rounds": ("1", "100"),
+            "rounds": ("100", "1"),
         },
         variant=True,
         contexts=False,
         agents=2,
-        optimum=11.0,
+        optimum=1100.0,
         chance="one of nine joint actions is the best one, which random play meets",
         open_loop=(
             "nothing is to be observed: the best joint action is always the same, and finding it "

@@ -11,7 +11,7 @@ action           ``MultiDiscrete([n, n])``: one of two or three actions for each
 observation      ``Box(0, 1, (2, 2 n + 1))``: one's own last action and the other's, zeros in the
                  first round; whether one is agent 0
 reward           payoff of each agent; scores take the mean of both
-termination      after the last round: one, or a hundred with ``rounds="100"``
+termination      after the last round: a hundred, or one with ``rounds="1"``
 success          the joint action of the last round has the largest sum of payoffs
 context          none: the table is that of the game
 ===============  ==================================================================================
@@ -117,9 +117,9 @@ class MatrixGame(Task[tuple[()], State]):
 
     def observation(self, state: State, key: jax.Array, params: tuple[()]) -> jax.Array:
         """Return the last actions as each agent sees them, ``(2, n)``."""
-        chosen = (np.arange(self.size) == state.last[:, None]).astype(self.dtype)
+        last_choices = (np.arange(self.size) == state.last[:, None]).astype(self.dtype)
         rows = [
-            jnp.concatenate([chosen[agent], chosen[1 - agent], self.stack(agent == 0)])
+            jnp.concatenate([last_choices[agent], last_choices[1 - agent], self.stack(agent == 0)])
             for agent in range(2)
         ]
         return jnp.stack(rows)

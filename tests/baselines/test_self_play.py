@@ -63,10 +63,10 @@ def test_moves_that_were_not_played_change_no_policy() -> None:
         advantage=floats[1],
         target=floats[2],
     )
-    played = np.array([True, False, True, True, False, False])
+    acting = np.array([True, False, True, True, False, False])
     gradient = jax.grad(ppo.loss)
-    some = gradient(networks, batch._replace(acting=played), flat, config)
-    rows = jax.tree.map(lambda leaf: leaf[played], batch)
+    some = gradient(networks, batch._replace(acting=acting), flat, config)
+    rows = jax.tree.map(lambda leaf: leaf[acting], batch)
     expected_actor = gradient(networks, rows, flat, config).actor
     expected_critic = gradient(networks, batch, flat, config).critic
     for leaf, expected in (

@@ -79,8 +79,8 @@ class Hand:
         return [*fold, 1, *([2] if self.raises < 2 else [])]
 
     def move(self, action: int) -> None:
-        other = 1 - self.mover
-        debt = self.paid[other] - self.paid[self.mover]
+        opponent = 1 - self.mover
+        debt = self.paid[opponent] - self.paid[self.mover]
         if self.is_leduc:
             word = ("fold", "call", "raise")[action]
         else:
@@ -89,11 +89,11 @@ class Hand:
             self.result = self.paid[self.mover] * (1 if self.mover == 1 else -1)
         elif word == "raise":
             self.paid[self.mover] += debt + ((2, 4)[self.round] if self.is_leduc else 1)
-            self.raises, self.mover = self.raises + 1, other
+            self.raises, self.mover = self.raises + 1, opponent
         else:
             self.paid[self.mover] += debt
             if not debt and not self.checked:
-                self.checked, self.mover = True, other
+                self.checked, self.mover = True, opponent
             elif self.is_leduc and self.round == 0:
                 self.round, self.mover, self.raises, self.checked = 1, 0, 0, False
             else:
@@ -176,8 +176,8 @@ def test_nothing_shows_the_other_card_nor_one_that_lies_face_down(name: str) -> 
     game = task.game
     for node in np.flatnonzero(~game.betting.is_over).tolist():
         seats = []
-        for others in ([2, 1], [1, 2]):
-            first, public = others if game.betting.stage[node] == 0 else (others[0], 0)
+        for hidden_ranks in ([2, 1], [1, 2]):
+            first, public = hidden_ranks if game.betting.stage[node] == 0 else (hidden_ranks[0], 0)
             scale = 2 if name == "leduc" else 1
             cards = jnp.array([first * scale, 0, public * scale + scale - 1])
             state = State(cards, jnp.int32(node), jnp.int32(0), jnp.int32(0))
@@ -236,8 +236,11 @@ def test_kuhns_equilibria_cannot_be_exploited(bluff: float) -> None:
         ("call", "raise"): [0, bluff + 1 / 3, 1],
     }
     weights = [
-        [1 - bets[betting.nodes[node].moves[0]][own], bets[betting.nodes[node].moves[0]][own]]
-        for node, own, _ in betting.information_sets
+        [
+            1 - bets[betting.nodes[node].moves[0]][own_rank],
+            bets[betting.nodes[node].moves[0]][own_rank],
+        ]
+        for node, own_rank, _ in betting.information_sets
     ]
     table = np.array(weights)
     assert nash_conv(betting, table) == pytest.approx(0, abs=1e-12)
@@ -296,7 +299,7 @@ def test_constants_earn_nothing_against_medium(name: str) -> None:
     opponent = np.asarray(card(ID, game=name).build().opponent.table, float)
     for kind in ("call", "raise", "fold"):
 
-        def rule(number: int, own: int, public: int, kind: str = kind) -> int:
+        def rule(number: int, own_rank: int, public: int, kind: str = kind) -> int:
             actions = action_by_kind(betting, number)
             return actions.get(kind, actions["call"])
 

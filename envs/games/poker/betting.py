@@ -160,18 +160,18 @@ class Betting:
 
     def _information_sets(self) -> Iterator[tuple[int, int, int]]:
         for number in np.flatnonzero(~self.is_over).tolist():
-            for own in range(len(RANKS)):
+            for own_rank in range(len(RANKS)):
                 for public in range(len(RANKS)) if self.stage[number] else [-1]:
-                    yield number, own, public
+                    yield number, own_rank, public
 
     def _information(self) -> np.ndarray:
         """Return the information set by node, own and public rank, int32 ``(nodes, 3, 3)``."""
         information = np.zeros((len(self.nodes), len(RANKS), len(RANKS)), np.int32)
-        for index, (number, own, public) in enumerate(self.information_sets):
+        for index, (number, own_rank, public) in enumerate(self.information_sets):
             if public < 0:
-                information[number, own] = index
+                information[number, own_rank] = index
             else:
-                information[number, own, public] = index
+                information[number, own_rank, public] = index
         return information
 
     def _payoff(self, number: int) -> np.ndarray:

@@ -105,19 +105,21 @@ class BestResponse(TablePlayer):
 
 def calling_table(betting: Betting) -> np.ndarray:
     """Return the table of who always calls."""
-    return table_of(betting, lambda number, own, public: action_by_kind(betting, number)["call"])
+    return table_of(
+        betting, lambda number, own_rank, public: action_by_kind(betting, number)["call"]
+    )
 
 
 def aggressive_table(betting: Betting) -> np.ndarray:
     """Return the table of :class:`Aggressive`."""
 
-    def rule(number: int, own: int, public: int) -> int:
+    def rule(number: int, own_rank: int, public: int) -> int:
         actions = action_by_kind(betting, number)
         is_shown = public >= 0
-        is_strong = own == public or (own == 2 and not is_shown)
+        is_strong = own_rank == public or (own_rank == 2 and not is_shown)
         if is_strong or "fold" not in actions:
             return actions.get("raise", actions["call"])
-        return actions["fold"] if own == 0 else actions["call"]
+        return actions["fold"] if own_rank == 0 else actions["call"]
 
     return table_of(betting, rule)
 
@@ -166,7 +168,7 @@ def tabulate(game: Poker, probabilities: Callable[[Any, Any], Any]) -> np.ndarra
 
 def situations(game: Poker) -> tuple[np.ndarray, np.ndarray]:
     """Return observation and mask of the side that moves in each information set."""
-    number, own, public = np.array(game.betting.information_sets, np.int32).T
+    number, own_rank, public = np.array(game.betting.information_sets, np.int32).T
     side = game.betting.side[number]
-    observations = jax.jit(jax.vmap(game.seen))(side, number, own, public)
+    observations = jax.jit(jax.vmap(game.side_observation))(side, number, own_rank, public)
     return np.asarray(observations), game.betting.legal[number]

@@ -119,8 +119,8 @@ class Poker(Game[tuple[()], State]):
             second = second + jnp.where(ranks[1] == ranks[2], len(RANKS), 0)
         paid = jnp.asarray(self.betting.paid)[state.node]
         folded = jnp.asarray(self.betting.folded)[state.node]
-        shown = paid[0] * jnp.sign(first - second)
-        won = jnp.where(folded == 0, -paid[0], jnp.where(folded == 1, paid[1], shown))
+        showdown = paid[0] * jnp.sign(first - second)
+        won = jnp.where(folded == 0, -paid[0], jnp.where(folded == 1, paid[1], showdown))
         return jnp.where(jnp.asarray(self.betting.is_over)[state.node], won, 0).astype(jnp.int32)
 
     def ranks(self, state: State) -> jax.Array:
@@ -139,24 +139,24 @@ class Poker(Game[tuple[()], State]):
     def observation(self, state: State, key: jax.Array, params: tuple[()]) -> jax.Array:
         """Return what each agent sees, ``(2, n)``."""
         ranks = self.ranks(state)
-        rows = [self.seen(side, state.node, ranks[side], ranks[2]) for side in range(2)]
+        rows = [self.side_observation(side, state.node, ranks[side], ranks[2]) for side in range(2)]
         first_is_agent_0 = state.hand % 2 == 0
         return jnp.where(first_is_agent_0, jnp.stack(rows), jnp.stack(rows[::-1]))
 
-    def seen(self, side: Any, node: Any, own: Any, public: Any) -> jax.Array:
+    def side_observation(self, side: Any, node: Any, own_rank: Any, public: Any) -> jax.Array:
         """Return the observation of a side at a node with its rank and the public one, ``(n,)``.
 
         The public card is left out while it lies face down.
         """
         rank = np.arange(len(RANKS))
-        parts = [jnp.asarray(side == 0)[None], rank == own]
+        card_flags = [jnp.asarray(side == 0)[None], rank == own_rank]
         if self.has_public:
             is_shown = jnp.asarray(self.betting.stage)[node] == 1
-            parts.append((rank == public) & is_shown)
+            card_flags.append((rank == public) & is_shown)
         moves = self.betting.moves.reshape(len(self.betting.nodes), -1)
         paid = jnp.asarray(self.betting.paid)[node]
         shares = jnp.stack([paid[side], paid[1 - side]]).astype(self.dtype)
-        flags = [jnp.asarray(part).astype(self.dtype) for part in parts]
+        flags = [jnp.asarray(flag).astype(self.dtype) for flag in card_flags]
         scale = np.asarray(1 / self.betting.max_paid, self.dtype)
         return jnp.concatenate(
             [*flags, jnp.asarray(moves)[node].astype(self.dtype), shares * scale]
@@ -165,7 +165,7 @@ class Poker(Game[tuple[()], State]):
     def information_of(self, observation: jax.Array) -> jax.Array:
         """Return the information set of an observation ``(n,)``, an int32 number."""
         ranks = len(RANKS)
-        own = jnp.argmax(observation[1 : 1 + ranks])
+        own_rank = jnp.argmax(observation[1 : 1 + ranks])
         start = 1 + ranks * (2 if self.has_public else 1)
         public = jnp.argmax(observation[1 + ranks : start]) if self.has_public else 0
         # The moves as bits of a number, which is exact in any order of the sum. A fold leaves no
@@ -174,7 +174,7 @@ class Poker(Game[tuple[()], State]):
         code = jnp.where(observation[start : start + self.move_size] > 0.5, bits, 0).sum()
         codes = (self.betting.moves.reshape(len(self.betting.nodes), -1) * bits).sum(1)
         node = jnp.argmax(codes.astype(np.int32) == code)
-        return jnp.asarray(self.betting.information)[node, own, public]
+        return jnp.asarray(self.betting.information)[node, own_rank, public]
 
     def reward(
         self,
