@@ -46,6 +46,8 @@ MAX_STATES = 20_000
 """States beyond which a table is no way to learn."""
 MAX_POINTS = 1_000
 """Points of a set beyond which it grows without end."""
+MAX_SWEEPS = 10_000
+"""Times that all states are backed up at the end, if returns are discounted."""
 DIGITS = 6
 """Decimals to which returns are rounded, so that equal sums in another order are one point."""
 PROBES = 32
@@ -186,7 +188,8 @@ class Tables:
         Raises:
             ValueError: they change for ever, because a circle pays.
         """
-        for _ in range(len(self.sets) + 1):
+        # Without a discount no way is longer than all states.
+        for _ in range(len(self.sets) + 1 if self.gamma == 1 else MAX_SWEEPS):
             # A state is mostly found before those behind it.
             if not sum([self.back_up(state) for state in reversed(range(len(self.sets)))]):
                 return
