@@ -46,6 +46,8 @@ MAX_STATES = 20_000
 """States beyond which a table is no way to learn."""
 MAX_POINTS = 1_000
 """Points of a set beyond which it grows without end."""
+MAX_SWEEPS = 10_000
+"""Times that all states are backed up at the end, if returns are discounted."""
 DIGITS = 6
 """Decimals to which returns are rounded, so that equal sums in another order are one point."""
 PROBES = 32
@@ -123,11 +125,11 @@ class Tables:
         Raises:
             ValueError: the same action had another result in this state.
         """
-        known = self.next_states[state][action]
-        if known == UNKNOWN:
+        known_next_state = self.next_states[state][action]
+        if known_next_state == UNKNOWN:
             self.next_states[state][action] = next_state
             self.rewards[state][action] = reward
-        elif known != next_state or (self.rewards[state][action] != reward).any():
+        elif known_next_state != next_state or (self.rewards[state][action] != reward).any():
             raise ValueError(
                 f"Action {action} has two results where the observation is "
                 f"{self.observations[state]}: the task has chance or hides a part of its state."
@@ -186,7 +188,8 @@ class Tables:
         Raises:
             ValueError: they change for ever, because a circle pays.
         """
-        for _ in range(len(self.sets) + 1):
+        # Without a discount no way is longer than all states.
+        for _ in range(len(self.sets) + 1 if self.gamma == 1 else MAX_SWEEPS):
             # A state is mostly found before those behind it.
             if not sum([self.back_up(state) for state in reversed(range(len(self.sets)))]):
                 return
@@ -220,8 +223,8 @@ class Plans(NamedTuple):
         """
         if not len(tables.sets[0]):
             raise ValueError("No episode ended other than by its time limit.")
-        most = max(map(len, tables.sets))
-        shape = len(tables.sets), most
+        max_points = max(map(len, tables.sets))
+        shape = len(tables.sets), max_points
         points = np.full((*shape, tables.sets[0].shape[1]), -np.inf, np.float32)
         actions, successors = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
         ways = [_ways(tables, state) for state in range(shape[0])]
@@ -232,9 +235,9 @@ class Plans(NamedTuple):
             for state, ways_of_state in enumerate(ways):
                 for m, alternatives in enumerate(ways_of_state):
                     for action, next_state, successor in alternatives:
-                        rest = 0.0 if next_state == OVER else lengths[next_state][successor]
-                        if 1 + rest < lengths[state][m]:
-                            lengths[state][m] = 1 + rest
+                        length_after = 0.0 if next_state == OVER else lengths[next_state][successor]
+                        if 1 + length_after < lengths[state][m]:
+                            lengths[state][m] = 1 + length_after
                             actions[state, m], successors[state, m] = action, successor
                             changed = True
         for state, rows in enumerate(tables.sets):

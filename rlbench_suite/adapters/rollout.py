@@ -145,7 +145,7 @@ def play(
         return Record(*jax.tree.map(np.asarray, record))
 
 
-class _Chosen(NamedTuple):
+class _ByChoice(NamedTuple):
     """A set of policies. Its memory is an episode's choice and the memory of the chosen policy."""
 
     choose: Any
@@ -187,7 +187,7 @@ def play_each(
             rows, stream.episodes.params
         )
         record, _ = _player(task, task.card.horizon)(
-            _Chosen(choose), stream, memory=(rows, memories)
+            _ByChoice(choose), stream, memory=(rows, memories)
         )
         return Record(*jax.tree.map(np.asarray, record))
 

@@ -110,8 +110,8 @@ class SampledPreferences(Task[Params, Any]):
         weights = jnp.broadcast_to(jnp.asarray(weights, self.dtype), self._weight_space.shape)
         if self._is_flat:
             return jnp.concatenate([observation, weights], -1)
-        parts = observation if isinstance(observation, dict) else {"observation": observation}
-        return {**parts, WEIGHTS: weights}
+        entries = observation if isinstance(observation, dict) else {"observation": observation}
+        return {**entries, WEIGHTS: weights}
 
     @property
     def has_cost(self) -> bool:

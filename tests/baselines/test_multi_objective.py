@@ -118,11 +118,11 @@ def test_one_network_plays_for_all_weights_within_the_convex_hull(tmp_path: Path
     assert outcome.front.weights[0].tolist() == [0, 1]
     assert first == pytest.approx([1, -1])
     assert last[0] == pytest.approx(3)
-    found = quality(outcome.front.returns, REFERENCE, outcome.front.exact)
+    measures = quality(outcome.front.returns, REFERENCE, outcome.front.exact)
     ends = TASK.pareto_front()[[0, 2]]
-    assert found.hypervolume_ratio is not None
-    assert found.hypervolume == pytest.approx(hypervolume(ends, REFERENCE))
-    assert found.hypervolume_ratio < 1
+    assert measures.hypervolume_ratio is not None
+    assert measures.hypervolume == pytest.approx(hypervolume(ends, REFERENCE))
+    assert measures.hypervolume_ratio < 1
     file = str(tmp_path / "policy.safetensors")
     agent.save(outcome.policy, file)
     again = protocol.evaluate_front(TASK, agent.load(file, TASK), range(3))

@@ -73,9 +73,13 @@ def test_rewards_are_those_of_the_plain_task_times_the_weights_that_are_shown() 
 def test_weights_stand_where_an_observation_has_room() -> None:
     flat = TREASURES.with_preferences().build()
     assert flat.observation_space.shape == (4,)
-    assert [part.name for part in flat.observation_components()] == ["row", "column", "weights"]
-    parts = card_of(TwoAimsInParts).with_preferences().build()
-    assert set(parts.observation_space.spaces) == {"place", "wind", "weights"}
+    assert [component.name for component in flat.observation_components()] == [
+        "row",
+        "column",
+        "weights",
+    ]
+    separate = card_of(TwoAimsInParts).with_preferences().build()
+    assert set(separate.observation_space.spaces) == {"place", "wind", "weights"}
 
 
 def test_cards_say_what_cannot_have_preferences() -> None:

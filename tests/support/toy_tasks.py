@@ -383,8 +383,8 @@ class TwoAimsInParts(TwoAims):
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
-        part = self.box(-10.0, 10.0, (1,))
-        self.observation_space = spaces.Dict({"place": part, "wind": part})
+        number = self.box(-10.0, 10.0, (1,))
+        self.observation_space = spaces.Dict({"place": number, "wind": number})
 
     def observation(self, state, key, params):
         return {"place": self.stack(state.place), "wind": self.stack(params.strength)}

@@ -83,19 +83,19 @@ def _row(card: TaskCard, agent: str, fronts: Mapping[int, FrontPoints], method: 
     exact_front = next(iter(fronts.values())).exact
     qualities = [_quality(front.returns, exact_front, card) for front in fronts.values()]
     values = {name: [getattr(seed_quality, name) for seed_quality in qualities] for name in COLUMNS}
-    known = {name: numbers for name, numbers in values.items() if None not in numbers}
+    complete = {name: numbers for name, numbers in values.items() if None not in numbers}
     # A front has no bounds as a score has.
     estimates = means(
-        [{card.id: numbers} for numbers in known.values()], method=method, bounds=None
+        [{card.id: numbers} for numbers in complete.values()], method=method, bounds=None
     )
     exact = _quality(exact_front, exact_front, card) if len(exact_front) else None
-    return FrontRow(agent, card, dict(zip(known, estimates, strict=True)), exact, fronts)
+    return FrontRow(agent, card, dict(zip(complete, estimates, strict=True)), exact, fronts)
 
 
 def _quality(points: np.ndarray, exact: np.ndarray, card: TaskCard) -> Quality:
     """Return the quality of points, without hypervolume where that takes too long."""
-    most, objectives = max(len(points), len(exact)), points.shape[1]
-    measurable = comb(most + objectives - 3, objectives - 2) <= MAX_VOLUMES
+    max_count, objectives = max(len(points), len(exact)), points.shape[1]
+    measurable = comb(max_count + objectives - 3, objectives - 2) <= MAX_VOLUMES
     reference = card.hypervolume_reference if measurable else ()
     return quality(
         points, np.array(reference) if reference else None, exact if len(exact) else None

@@ -283,7 +283,7 @@ class Run:
             front = FrontPoints(
                 *(np.array(points[exact]).reshape(-1, objectives) for exact in (False, True))
             )
-            if not len(front.returns) or not all(np.isfinite(part).all() for part in front):
+            if not len(front.returns) or not all(np.isfinite(table).all() for table in front):
                 raise ValueError("it has no point, or one that is not finite")
         return front
 

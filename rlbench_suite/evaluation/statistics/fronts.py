@@ -37,13 +37,13 @@ def weight_lattice(objectives: int, count: int) -> np.ndarray:
             f"A lattice has at least 2 objectives and 2 points, got {objectives} and {count}."
         )
 
-    def points(parts: int) -> int:
-        return comb(parts + objectives - 1, objectives - 1)
+    def points(steps: int) -> int:
+        return comb(steps + objectives - 1, objectives - 1)
 
-    parts = 1
-    while abs(points(parts + 1) - count) <= abs(points(parts) - count):
-        parts += 1
-    return _compositions(parts, objectives) / parts
+    steps = 1
+    while abs(points(steps + 1) - count) <= abs(points(steps) - count):
+        steps += 1
+    return _compositions(steps, objectives) / steps
 
 
 def _compositions(total: int, length: int) -> np.ndarray:
@@ -117,14 +117,13 @@ def quality(points: np.ndarray, reference: np.ndarray | None, exact: np.ndarray 
     """
     points = points[np.isfinite(points).all(1)]
     weights = weight_lattice(points.shape[1], UTILITIES)
-    known = exact is not None
     volume = None if reference is None else hypervolume(points, reference)
-    exact_volume = hypervolume(exact, reference) if known and reference is not None else None
-    return Quality(
-        float(len(non_dominated(points))),
-        expected_utility(points, weights),
-        volume,
-        volume / exact_volume if exact_volume and volume is not None else None,
-        maximum_utility_loss(points, exact, weights) if known else None,
-        inverted_distance(points, exact) if known else None,
-    )
+    measures = float(len(non_dominated(points))), expected_utility(points, weights), volume
+    if exact is None:
+        return Quality(*measures, None, None, None)
+    ratio = None
+    if volume is not None and reference is not None:
+        exact_volume = hypervolume(exact, reference)
+        ratio = volume / exact_volume if exact_volume else None
+    losses = maximum_utility_loss(points, exact, weights), inverted_distance(points, exact)
+    return Quality(*measures, ratio, *losses)

@@ -89,14 +89,14 @@ def test_measures_are_those_of_plain_loops() -> None:
 def test_a_quality_has_what_is_known() -> None:
     reference = np.zeros(2)
     front = np.array([[2.0, 1.0], [1.0, 2.0]])  # two squares of 2, of which 1 is shared
-    whole = quality(front, reference, front)
-    assert (whole.hypervolume, whole.hypervolume_ratio, whole.cardinality) == (3, 1, 2)
-    assert (whole.maximum_utility_loss, whole.inverted_distance) == (0, 0)
+    full = quality(front, reference, front)
+    assert (full.hypervolume, full.hypervolume_ratio, full.cardinality) == (3, 1, 2)
+    assert (full.maximum_utility_loss, full.inverted_distance) == (0, 0)
     half = quality(np.array([[2.0, 1.0], [1.0, 1.0], [np.nan, 9.0]]), reference, front)
     assert (half.hypervolume, half.hypervolume_ratio, half.cardinality) == (2, 2 / 3, 1)
     assert half.maximum_utility_loss == 1
     unknown = quality(front, None, None)
-    assert unknown.expected_utility == whole.expected_utility
+    assert unknown.expected_utility == full.expected_utility
     assert {*unknown[2:]} == {None}
 
 
