@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -233,7 +234,7 @@ class MatrixGame(Task[tuple[()], State]):
         return np.asarray(image)
 
 
-class BestTogether(NamedTuple):
+class BestTogether(eqx.Module):
     """Plays the joint action with the largest sum of payoffs."""
 
     actions: IntArray

@@ -41,10 +41,12 @@ def global_state_space(task: Task[Any, Any]) -> spaces.Box:
     if task.global_state_space is not None:
         return task.global_state_space
     space = task.observation_space
-    leaves = [space[name] for name in sorted(space)] if isinstance(space, spaces.Dict) else [space]
-    for leaf in leaves:
-        if not isinstance(leaf, spaces.Box):
-            raise TypeError(f"The observation of {task.card.id} holds {leaf}, which is no Box.")
+    parts = [space[name] for name in sorted(space)] if isinstance(space, spaces.Dict) else [space]
+    leaves: list[spaces.Box] = []
+    for part in parts:
+        if not isinstance(part, spaces.Box):
+            raise TypeError(f"The observation of {task.card.id} holds {part}, which is no Box.")
+        leaves.append(part)
     privileged = task.privileged_space
 
     def join(bounds: list[np.ndarray], last: np.ndarray) -> np.ndarray:

@@ -100,7 +100,8 @@ class BestResponse(TablePlayer):
     def for_task(cls, task: PokerAgainst) -> BestResponse:
         """Return the player."""
         game = task.game
-        return cls(best_responses(game.betting, np.asarray(task.opponent.table, float))[1], game)
+        opponent: Any = task.opponent
+        return cls(best_responses(game.betting, np.asarray(opponent.table, float))[1], game)
 
 
 def calling_table(betting: Betting) -> np.ndarray:
