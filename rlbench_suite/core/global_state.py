@@ -41,12 +41,14 @@ def global_state_space(task: Task[Any, Any]) -> spaces.Box:
     if task.global_state_space is not None:
         return task.global_state_space
     space = task.observation_space
-    parts = [space[name] for name in sorted(space)] if isinstance(space, spaces.Dict) else [space]
+    subspaces = (
+        [space[name] for name in sorted(space)] if isinstance(space, spaces.Dict) else [space]
+    )
     leaves: list[spaces.Box] = []
-    for part in parts:
-        if not isinstance(part, spaces.Box):
-            raise TypeError(f"The observation of {task.card.id} holds {part}, which is no Box.")
-        leaves.append(part)
+    for subspace in subspaces:
+        if not isinstance(subspace, spaces.Box):
+            raise TypeError(f"The observation of {task.card.id} holds {subspace}, which is no Box.")
+        leaves.append(subspace)
     privileged = task.privileged_space
 
     def join(bounds: list[np.ndarray], last: np.ndarray) -> np.ndarray:
