@@ -334,6 +334,8 @@ class PokerAgainst(AgainstOpponent):
     """One player of the match; see the module's docstring."""
 
     game: Poker
+    opponent: Any
+    """A :class:`~.players.TablePlayer`."""
     opponents: ClassVar[Mapping[float | None, str]] = {
         0: "rlbench_suite.envs.games.poker.players:AlwaysCalls",
         1: "rlbench_suite.envs.games.poker.players:Aggressive",
