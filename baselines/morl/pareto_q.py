@@ -388,7 +388,8 @@ class ParetoQ:
             if hyperparameters is None
             else restore(Config, hyperparameters)
         )
-        tables = Tables(int(task.action_space.n), len(task.card.objectives), config.gamma)
+        actions: Any = task.action_space
+        tables = Tables(int(actions.n), len(task.card.objectives), config.gamma)
         yield from learn(tables, task, config, seed)
         tables.back_up_all()
         yield Policy.for_card(Plans.of(tables), task.card, config)
@@ -448,7 +449,7 @@ def learn(tables: Tables, task: Task[Any, Any], config: Config, seed: int) -> It
         action = int(candidates[int(generator.random() * len(candidates))])
         observation, reward, terminated, _, _ = env.step(action)
         steps_of_episode += 1
-        total = total + reward
+        total = total + np.asarray(reward)
         next_state = OVER if terminated else tables.state(observation)
         tables.record(state, action, np.asarray(reward, np.float64), next_state)
         state = next_state
