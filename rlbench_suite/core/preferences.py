@@ -91,13 +91,8 @@ class SampledPreferences(Task[Params, Any]):
         """
         space = self.plain.observation_space
         if self._is_flat and isinstance(space, spaces.Box):
-            low, high = (
-                np.concatenate([plain, weights], -1)
-                for plain, weights in (
-                    (space.low, self._weight_space.low),
-                    (space.high, self._weight_space.high),
-                )
-            )
+            low = np.concatenate([space.low, self._weight_space.low], -1)
+            high = np.concatenate([space.high, self._weight_space.high], -1)
             return self.box(low, high)
         if not isinstance(space, spaces.Dict):
             return spaces.Dict({"observation": space, WEIGHTS: self._weight_space})
