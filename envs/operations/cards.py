@@ -63,4 +63,17 @@ CARDS = (
         difficulties={"medium": 6, "easy": 4, "hard": 10},
         tags=("discrete", "planning"),
     ),
+    TaskCard(
+        id="rlsuite/InventoryNetwork-v0",
+        family="operations",
+        summary="Order real-valued amounts through a network of stores, warehouses and stages.",
+        source="Alvo et al. 2023, arXiv:2306.11246; Zipkin 2008, doi:10.1287/opre.1070.0471",
+        entry_point="rlbench_suite.envs.operations.inventory_network:InventoryNetwork",
+        reference="rlbench_suite.envs.operations.network_base_stock:NetworkBaseStock",
+        constant="rlbench_suite.envs.operations.standing_orders:StandingOrders",
+        horizon=100,
+        choices={"network": ("lost-sales", "serial", "warehouse", "transshipment")},
+        difficulties={"medium": 2, "easy": 1, "hard": 3, "longest": 4},
+        tags=("continuous", "stochastic", "economic", "differentiable"),
+    ),
 )

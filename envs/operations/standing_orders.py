@@ -27,10 +27,10 @@ ORDERS: Mapping[str, Mapping[float, tuple[float, ...]]] = {
         3: (8,),
     },
     "InventoryNetwork-v0": {
-        2: (5.0,),
-        1: (5.0,),
-        3: (5.0,),
-        4: (5.0,),
+        2: (4.1,),
+        1: (4.2,),
+        3: (4.1,),
+        4: (4.1,),
     },
 }
 """Orders by name of the task and by difficulty, as its action has them.
