@@ -35,6 +35,7 @@ AGENTS = {
     "td3-bc": "rlbench_suite.baselines.offline.td3_bc:TD3BC",
     "ppo": "rlbench_suite.baselines.ppo.agent:PPO",
     "mbppo": "rlbench_suite.baselines.ppo.model_based:ModelBasedPPO",
+    "hdpo": "rlbench_suite.baselines.hdpo:HDPO",
     "sac": "rlbench_suite.baselines.replay.sac:SAC",
     "dqn": "rlbench_suite.baselines.replay.dqn:DQN",
     "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",
