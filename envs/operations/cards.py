@@ -13,14 +13,11 @@ CARDS = (
         source="Zipkin 2008, doi:10.1287/opre.1070.0471; Alvo et al. 2023, arXiv:2306.11246",
         entry_point="rlbench_suite.envs.operations.inventory:Inventory",
         reference="rlbench_suite.envs.operations.base_stock:BaseStock",
+        constant="rlbench_suite.envs.operations.standing_orders:StandingOrders",
         horizon=100,
         replay_tolerance=0.02,
         difficulties={"network": 0, "network-backlog": 1, "shop": 2, "shop-backlog": 3},
-        open_loop=(
-            "a constant order near the mean demand is known to be good where sales are lost and "
-            "lead times are long (Goldberg et al. 2016, doi:10.1287/moor.2015.0760), and random "
-            "orders, the zero, are very bad"
-        ),
+        chance="the best constant order suits shops whose mean demand is a little above it",
         tags=("discrete", "stochastic", "economic"),
     ),
     TaskCard(
@@ -65,5 +62,18 @@ CARDS = (
         horizon=100,
         difficulties={"medium": 6, "easy": 4, "hard": 10},
         tags=("discrete", "masked", "planning"),
+    ),
+    TaskCard(
+        id="rlsuite/InventoryNetwork-v0",
+        family="operations",
+        summary="Order real-valued amounts through a network of stores, warehouses and stages.",
+        source="Alvo et al. 2023, arXiv:2306.11246; Zipkin 2008, doi:10.1287/opre.1070.0471",
+        entry_point="rlbench_suite.envs.operations.inventory_network:InventoryNetwork",
+        reference="rlbench_suite.envs.operations.network_base_stock:NetworkBaseStock",
+        constant="rlbench_suite.envs.operations.standing_orders:StandingOrders",
+        horizon=100,
+        choices={"network": ("lost-sales", "serial", "warehouse", "transshipment")},
+        difficulties={"medium": 2, "easy": 1, "hard": 3, "longest": 4},
+        tags=("continuous", "stochastic", "economic", "differentiable"),
     ),
 )

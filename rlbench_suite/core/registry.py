@@ -36,6 +36,7 @@ AGENTS = {
     "ppo": "rlbench_suite.baselines.ppo.agent:PPO",
     "self-play": "rlbench_suite.baselines.games.self_play:SelfPlay",
     "mbppo": "rlbench_suite.baselines.ppo.model_based:ModelBasedPPO",
+    "hdpo": "rlbench_suite.baselines.hdpo:HDPO",
     "weighted-ppo": "rlbench_suite.baselines.morl.weighted_ppo:WeightedPPO",
     "pareto-q": "rlbench_suite.baselines.morl.pareto_q:ParetoQ",
     "sac": "rlbench_suite.baselines.replay.sac:SAC",

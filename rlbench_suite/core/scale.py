@@ -1,4 +1,7 @@
-"""The scale of scores: 0 is the better of random play and doing nothing, 1 is the reference player.
+"""The scale of scores: 0 is the best player without skill, 1 is the reference player.
+
+Players without skill are random play, doing nothing and, where a card names one, a constant
+action.
 
 Both ends are measured means, so they are estimates. Their errors are known, and a score carries
 them.
@@ -14,10 +17,15 @@ from typing import Any, NamedTuple
 NORMAL_QUANTILE = 1.959964
 """Standard errors on each side of a mean that make a 95 % interval, for a normal distribution."""
 
-ZERO_PLAYERS = {"random": "random play", "noop": "doing nothing"}
+ZERO_PLAYERS = {
+    "random": "random play",
+    "noop": "doing nothing",
+    "constant": "a constant action",
+}
 """Players without skill, with their names in sentences.
 
-The better of them is the zero of the scale.
+The best of them is the zero of the scale. A constant action is measured where the card
+names one.
 """
 
 
@@ -58,7 +66,7 @@ class Zero(NamedTuple):
     """The player that scores 0 at a difficulty."""
 
     player: str
-    """``random`` or ``noop``"""
+    """``random``, ``noop`` or ``constant``"""
     mean_return: float
     success: float | None
     """Fraction of its episodes that end in success; None if it was not measured."""
@@ -69,7 +77,7 @@ class Scale:
     """The affine map from returns to scores.
 
     Attributes:
-        zero_player: ``random`` or ``noop``, whichever has the higher mean return.
+        zero_player: ``random``, ``noop`` or ``constant``, whichever has the highest mean return.
         zero: its measured return, which scores 0.
         reference: the reference player's measured return, which scores 1.
     """

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench_suite.contexts.numerals import read_integer
 from rlbench_suite.core.scale import (
+    ANCHORS,
     MAX_CHANCE_SUCCESS,
     MAX_FAILURE_SHARE,
     ZERO_PLAYERS,
@@ -123,6 +124,9 @@ class TaskCard:
         reference: ``module:Class`` of the family's own player, a
             :class:`~rlbench_suite.core.policy.Policy` with a class method ``for_task(task)`` that
             makes it; empty for a task without one.
+        constant: ``module:Class`` of a player that repeats one action, the best that was found on
+            the training split, made as ``reference`` is; empty where random play or doing nothing
+            is the better zero of the scale.
         yardsticks: other known players that are measured beside it, such as ``memoryless`` or
             ``heuristic``, by name; each is named as ``reference`` is.
         puzzle: ``module:Class`` of its one-shot form, a
@@ -179,8 +183,8 @@ class TaskCard:
         replay_tolerance: allowed difference of a return that a processor with other rounding
             replays, about four times what ``benchmarks/audits/across_processors.py`` finds.
         constraint: limit of the task's ``cost``; None for a task without one.
-        chance: why random play or doing nothing succeeds in more than 5 % of episodes at some
-            difficulty; empty where neither does.
+        chance: why a player without skill succeeds in more than 5 % of episodes at some
+            difficulty; empty where none does.
         hard_for_reference: why the reference fails in more than 20 % of episodes at some
             difficulty; empty where it does not.
         open_loop: why play that is fixed before an episode begins scores above 0.25; empty where it
@@ -198,6 +202,7 @@ class TaskCard:
     entry_point: str
     reference: str
     horizon: int
+    constant: str = ""
     yardsticks: Mapping[str, str] = field(default_factory=dict)
     puzzle: str = ""
     solvable: str = ""
@@ -386,6 +391,7 @@ class TaskCard:
             horizon=self.game.horizon,
             game=None,
             reference="",
+            constant="",
             yardsticks={},
             difficulties={},
             optimum=None,
@@ -423,6 +429,12 @@ class TaskCard:
             optimum=None,
             optima={},
         )
+
+    @property
+    def measured_players(self) -> tuple[str, ...]:
+        """Names of the players that ``rlsuite dev calibrate`` measures."""
+        anchors = [player for player in ANCHORS if player != "constant" or self.constant]
+        return (*anchors, *self.yardsticks)
 
     @property
     def default_difficulty(self) -> str | None:
@@ -528,7 +540,7 @@ class TaskCard:
     def scores(self, difficulty: str | float | None = None) -> dict[str, Score]:
         """Return measured returns by player, from ``rlsuite dev calibrate``.
 
-        Players are ``random``, ``noop``, ``reference`` and the yardsticks.
+        Players are ``random``, ``noop``, ``constant``, ``reference`` and the yardsticks.
 
         Empty for a difficulty that was never calibrated.
         """
@@ -547,7 +559,8 @@ class TaskCard:
     def scale(self, difficulty: str | float | None = None) -> Scale:
         """Return the scale of scores.
 
-        0 is the better of random play and doing nothing, 1 is the reference.
+        0 is the best player without skill (random play, doing nothing or a constant action), 1 is
+        the reference.
 
         Raises:
             ValueError: this difficulty was never calibrated, or the reference is no better than the

@@ -12,6 +12,7 @@ import pytest
 from toy_tasks import Cue, Picture
 
 from rlbench_suite.adapters.rollout import open_stream
+from rlbench_suite.baselines import hdpo
 from rlbench_suite.baselines.flat_task import flatten_task
 from rlbench_suite.baselines.offline import offline_agent
 from rlbench_suite.baselines.offline.bc import BC
@@ -99,6 +100,11 @@ def offline_update(agent: type[offline_agent.OfflineAgent], task: Any) -> tuple[
     )
 
 
+def hdpo_update(task: Any) -> tuple[Any, ...]:
+    flat, config = flatten_task(task, "hdpo"), hdpo.HDPO().config(task, "smoke")
+    return partial(hdpo.train_chunk, flat, config), hdpo.start(flat, config, 0)
+
+
 TRAININGS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "ppo": lambda: ppo_update(task_of("QuadcopterHover-v0")),
     "ppo masked": lambda: ppo_update(task_of("SAT-v0")),
@@ -107,6 +113,7 @@ TRAININGS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "ppo pixels": lambda: ppo_update(Picture()),
     "mbppo": lambda: model_based_update(task_of("PMSMCurrent-v0")),
     "sac": lambda: replay_update(SAC(), task_of("PMSMCurrent-v0")),
+    "hdpo": lambda: hdpo_update(task_of("InventoryNetwork-v0")),
     "dqn": lambda: replay_update(DQN(), task_of("PMSMCurrentFinite-v0")),
     "bc": lambda: offline_update(BC, task_of("QuadcopterHover-v0")),
     "td3-bc": lambda: offline_update(TD3BC, task_of("QuadcopterHover-v0")),

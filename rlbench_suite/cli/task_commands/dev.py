@@ -9,7 +9,7 @@ from rich.console import Console
 
 from rlbench_suite.cli import App, check_at_least, check_positive, prepare_jax
 from rlbench_suite.core import registry
-from rlbench_suite.core.scale import ANCHORS, Scale
+from rlbench_suite.core.scale import Scale
 from rlbench_suite.evaluation.report.whole_table import Table
 
 app = App(help="Check tasks of your own, and measure their reference scores.")
@@ -104,7 +104,8 @@ def calibrate(
 ) -> None:
     """Measure the scores of the random, noop and reference players.
 
-    They are stored in each family's folder.
+    They are stored in each family's folder. If a card names the best constant action, it is
+    measured beside them.
 
     Normalised scores use these numbers, so calibrate again whenever a task or its reference player
     changes. A warning says where doing nothing or random play earns about as much as the reference:
@@ -150,7 +151,7 @@ def calibrate(
             uncertain = too_uncertain(stored_scores, error)
             players = [
                 player
-                for player in (*ANCHORS, *card.yardsticks)
+                for player in card.measured_players
                 if player not in stored_scores
                 or stored_scores[player].success is None
                 or player in uncertain

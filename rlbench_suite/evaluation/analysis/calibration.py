@@ -98,7 +98,7 @@ def too_uncertain(scores: Mapping[str, Score], largest_error: float) -> list[str
 
     The error is in units of the score.
 
-    Where random play and doing nothing earn about the same, both may be the zero.
+    Where players without skill earn about the same, each of them may be the zero.
     """
     scale = Scale.of(scores)
     if scale is None or scale.span <= 0:
@@ -122,7 +122,11 @@ class _Sample:
     def __init__(self, task: Task[Any, Any], player: str) -> None:
         self.task = task
         self.policy: Any
-        if player in task.card.yardsticks:
+        if player == "constant" and not task.card.constant:
+            raise CannotPlay(f"The card of {task.card.id} names no constant action.")
+        if player == "constant":
+            self.policy = player_for(task, task.card.constant)
+        elif player in task.card.yardsticks:
             self.policy = player_for(task, task.card.yardsticks[player])
         else:
             agent = registry.agent(player)
@@ -162,7 +166,7 @@ def remark(scores: Mapping[str, Score]) -> str:
         return ""
     reference, random = scores["reference"], scores["random"]
     equals = []
-    for name in ("noop", "random"):
+    for name in ("noop", "random", "constant"):
         if (player := scores.get(name)) is None:
             continue
         gap, reference_gain = reference.mean - player.mean, reference.mean - random.mean
