@@ -81,8 +81,12 @@ def test_aec_api(task_id: str) -> None:
         warnings.filterwarnings(
             "ignore", "Observation (space for each agent probably should be|is not a NumPy array)"
         )
-    # Where roles differ, so do the bounds of what they see.
-    warnings.filterwarnings("ignore", "Agents have different observation space sizes")
+    # Where roles differ, so do the bounds of what they see. Before the first round of a matrix game
+    # there is nothing to see.
+    warnings.filterwarnings(
+        "ignore",
+        "Agents have different observation space sizes|Observation numpy array is all zeros",
+    )
     api_test(pettingzoo.make("aec", task_id, max_cycles=20), num_cycles=60)
 
 
@@ -129,7 +133,8 @@ def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
         stack_observations(reset[0])
         for reset in (first_trace[0], first_trace[1 + 2 * steps], trace(second, 1, seed=6)[0])
     ]
-    assert all((a != b).any() for a, b in [starts[:2], starts[1:], starts[::2]])
+    if task_id != "rlsuite/MatrixGame-v0":  # every match begins alike
+        assert all((a != b).any() for a, b in [starts[:2], starts[1:], starts[::2]])
 
 
 def test_equals_the_joint_env(task_id: str) -> None:
@@ -155,7 +160,8 @@ def test_equals_the_joint_env(task_id: str) -> None:
             # The joint env takes the mean in the task's float32, which holds seven digits.
             assert np.mean(list(rewards.values())) == pytest.approx(reward, rel=2e-6, abs=1e-6)
             assert set(terminations.values()) == {terminated}
-            assert set(truncations.values()) == {truncated}
+            # At the very last step both flags may be true in Gymnasium, but not in PettingZoo.
+            assert set(truncations.values()) == {truncated and not terminated}
             mask = info.pop("action_mask", [])
             assert_equal(
                 [n for each in observations.values() if len(mask) for n in each["action_mask"]],
