@@ -119,4 +119,18 @@ CARDS = (
         ),
         tags=("discrete", "multi-agent"),
     ),
+    TaskCard(
+        id="rlsuite/Adversary-v0",
+        family="marl",
+        summary="Two agents cover a goal, and mislead an adversary that watches where they go.",
+        source="Lowe et al. 2017, arXiv:1706.02275; rules of MPE2 1.1.1, simple_adversary_v3",
+        entry_point="rlbench_suite.envs.marl.particles.adversary:Adversary",
+        reference="rlbench_suite.envs.marl.particles.adversary:Decoy",
+        horizon=25,
+        difficulties={"medium": 0.1, "easy": 0.0, "hard": 0.2},
+        choices={"actions": ("discrete", "continuous")},
+        agents=2,
+        partially_observed=True,
+        tags=("discrete", "multi-agent", "partially-observed"),
+    ),
 )
