@@ -133,4 +133,20 @@ CARDS = (
         partially_observed=True,
         tags=("discrete", "multi-agent", "partially-observed"),
     ),
+    TaskCard(
+        id="rlsuite/Kuramoto-v0",
+        family="marl",
+        summary="Oscillators whose coupling is too weak synchronise by pushes, with little effort.",
+        source=(
+            "Kuramoto 1975, doi:10.1007/BFb0013365; Strogatz 2000, "
+            "doi:10.1016/S0167-2789(00)00094-4"
+        ),
+        entry_point="rlbench_suite.envs.marl.kuramoto:Kuramoto",
+        reference="rlbench_suite.envs.marl.kuramoto:LinearRegulator",
+        horizon=100,
+        replay_tolerance=0.01,
+        difficulties={"medium": 0.5, "easy": 0.75, "hard": 0.25},
+        agents=16,
+        tags=("continuous", "multi-agent"),
+    ),
 )
