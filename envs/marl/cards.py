@@ -149,4 +149,17 @@ CARDS = (
         agents=16,
         tags=("continuous", "multi-agent"),
     ),
+    TaskCard(
+        id="rlsuite/Rendezvous-v0",
+        family="marl",
+        summary="Agents with limited sight meet in one place, and must not lose each other.",
+        source="Ando, Oasa, Suzuki & Yamashita 1999, doi:10.1109/70.795787",
+        entry_point="rlbench_suite.envs.marl.rendezvous:Rendezvous",
+        reference="rlbench_suite.envs.marl.rendezvous:Circumcentre",
+        horizon=40,
+        difficulties={"medium": 0.9, "easy": 0.6, "hard": 0.99},
+        agents=6,
+        partially_observed=True,
+        tags=("continuous", "multi-agent", "partially-observed"),
+    ),
 )
