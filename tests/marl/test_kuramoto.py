@@ -183,9 +183,7 @@ def test_regulator_is_that_of_the_riccati_equation() -> None:
 def test_reference_ends_near_the_best_synchrony(difficulty: str) -> None:
     """The best synchrony is a search over the push of each oscillator, with its sine."""
     task = CARD.build(difficulty=difficulty)
-    count = 64
-    record = play(task, reference_player(task), range(count))
-    assert record.info["success"].mean() > 0.95
+    count = 32
     late = last_rewards(task, count)
     best = [best_synchrony(*context) for context in contexts(task, count)]
     assert late.mean() > np.mean(best) - 0.02
@@ -222,9 +220,9 @@ def best_synchrony(frequencies: np.ndarray, coupling: float) -> float:
 
     Each lags by x behind the turning mean phase, which costs a push of pull * sin(x) - frequency.
     """
-    x = np.linspace(-np.pi / 2, np.pi / 2, 2001)[:, None]
+    x = np.linspace(-np.pi / 2, np.pi / 2, 401)[:, None]
     order = 1.0
-    for _ in range(20):
+    for _ in range(10):
         pushes = (coupling * order * np.sin(x) - frequencies) / MAX_PUSH
         values = np.where(abs(pushes) <= 1, np.cos(x) - EFFORT * pushes**2, -np.inf)
         order = np.cos(x[values.argmax(0), 0]).mean()
@@ -240,11 +238,12 @@ def test_splits_have_other_widths(task: Kuramoto) -> None:
         assert set(bands.tolist()) == set(range(split, 8, 2))
 
 
-def test_random_and_idle_oscillators_stay_asynchronous(task: Kuramoto) -> None:
-    record = play(task, Uniform(task.action_space), range(128))
-    assert record.info["success"].mean() < 0.02
-    reference = play(task, reference_player(task), range(128))
-    assert reference.total.mean() > record.total.mean() + 50
+def test_the_reference_synchronises_and_random_pushes_do_not(task: Kuramoto) -> None:
+    random = play(task, Uniform(task.action_space), range(64))
+    assert random.info["success"].mean() < 0.02
+    reference = play(task, reference_player(task), range(64))
+    assert reference.info["success"].mean() > 0.95
+    assert reference.total.mean() > random.total.mean() + 50
 
 
 def test_words_and_picture(task: Kuramoto) -> None:

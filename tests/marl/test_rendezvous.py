@@ -156,8 +156,8 @@ def test_splits_have_other_sectors(task: Rendezvous) -> None:
 
 
 def test_players(task: Rendezvous) -> None:
-    record = play(task, reference_player(task), range(128))
-    random = play(task, Uniform(task.action_space), range(128))
+    record = play(task, reference_player(task), range(64))
+    random = play(task, Uniform(task.action_space), range(64))
     assert record.info["success"].all()
     assert not random.info["success"].any()
     assert record.total.mean() > random.total.mean() + 20

@@ -181,8 +181,9 @@ class Adversary(MovingAgents):
         goal, _ = goal_and_other(params)
         values = []
         for i, agent in enumerate(state.agents):
-            teammates = (teammate for j, teammate in enumerate(state.agents) if j != i)
-            for place in (goal, *params.landmarks, state.adversary, *teammates):
+            teammates = [teammate for j, teammate in enumerate(state.agents) if j != i]
+            places: list[Point | Body] = [goal, *params.landmarks, state.adversary, *teammates]
+            for place in places:
                 values += [place.x - agent.x, place.y - agent.y]
         observed = self.stack(*values) * (1 / SCALE)
         return jnp.clip(observed, -MAX_OBSERVATION, MAX_OBSERVATION).reshape(self.card.agents, -1)
