@@ -47,6 +47,7 @@ from rlbench_suite.core.component import Component, scaled_component
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.bit_exact import computed_once
 
 from ..shared.alternating_bands import alternating_bands
 from ..shared.runge_kutta import rk4
@@ -133,7 +134,7 @@ class Kuramoto(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return what each agent sees, ``(16, 5)``; see the table."""
-        order, mean_phase = mean_heading(state.phases)
+        order, mean_phase = mean_field(state.phases)
         ahead = mean_phase - state.phases
         entries = (
             jnp.cos(ahead),
@@ -148,7 +149,7 @@ class Kuramoto(Task[Params, State]):
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return each agent's share of the order less its effort, ``(16,)``."""
-        order, mean_phase = mean_heading(next_state.phases)
+        order, mean_phase = mean_field(next_state.phases)
         share = jnp.clip(jnp.cos(next_state.phases - mean_phase), -1, 1)
         effort = EFFORT * jnp.square(action[:, 0])
         return jnp.where(order > NO_DIRECTION, share, 0) - effort
@@ -226,6 +227,17 @@ class Kuramoto(Task[Params, State]):
         return np.asarray(image)
 
 
+def mean_field(phases: Float) -> tuple[Float, Float]:
+    """Return the order and the mean phase of phases ``(n,)``, computed once for all agents."""
+    order, mean_phase = computed_once(mean_heading)(phases)
+    return order, mean_phase
+
+
+def pulled_speeds(phases: Float, speeds: Float, pull: Float, mean_phase: Float) -> Float:
+    """Return the derivative of phases ``(n,)``, rad/s."""
+    return speeds + pull * jnp.sin(mean_phase - phases)
+
+
 def step_phases(phases: Float, speeds: Float, coupling: Float, period: float) -> Float:
     """Return phases ``(n,)`` a period later, not wrapped.
 
@@ -237,8 +249,8 @@ def step_phases(phases: Float, speeds: Float, coupling: Float, period: float) ->
     """
 
     def derivative(_: float, phases: Float) -> Float:
-        order, mean_phase = mean_heading(phases)
-        return speeds + coupling * order * jnp.sin(mean_phase - phases)
+        order, mean_phase = mean_field(phases)
+        return computed_once(pulled_speeds)(phases, speeds, coupling * order, mean_phase)
 
     return rk4(derivative, phases, period)
 
