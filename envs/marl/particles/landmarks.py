@@ -1,4 +1,4 @@
-"""Landmarks of the particle worlds: three places that keep train and test apart."""
+"""Landmarks of the particle worlds: places that keep train and test apart."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ STRIPES = 20
 """Stripes of the landmarks' x, in turn of train and test."""
 
 
-def sample_landmarks(units: jax.Array, split: jax.Array) -> tuple[Point, ...]:
+def sample_landmarks(
+    units: jax.Array, split: jax.Array, count: int = LANDMARKS
+) -> tuple[Point, ...]:
     """Map two numbers in [0, 1) a landmark to places in [-1, 1) m, each x in a stripe of the split.
 
     Along y, and along x but for the stripes, the places are uniform.
     """
     return tuple(
         Point(alternating_bands(units[2 * k], split, -1.0, 1.0, STRIPES), 2 * units[2 * k + 1] - 1)
-        for k in range(LANDMARKS)
+        for k in range(count)
     )
