@@ -30,7 +30,7 @@ from PIL import Image, ImageDraw
 
 from rlbench_suite.core.arrays import Int, IntArray
 from rlbench_suite.core.component import Component, singles
-from rlbench_suite.core.policy import View, no_memory
+from rlbench_suite.core.policy import View
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.foundation.unknown_names import unknown
@@ -245,7 +245,9 @@ class BestTogether(eqx.Module):
         best = int(task.payoffs.sum(0).argmax())
         return cls(np.array(divmod(best, task.size), np.int32))
 
-    initial = no_memory
+    def initial(self, params: Any) -> tuple[()]:
+        """Return nothing: the player has no memory."""
+        return ()
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the joint action, ``(2,)``."""
