@@ -76,7 +76,7 @@ def test_every_difficulty_has_a_scale(card: TaskCard) -> None:
     for tier in card.difficulties or (None,):
         scores = card.scores(tier)
         scale = card.scale(tier)
-        known = [player for player in ZERO_PLAYERS if player in card.measured_players]
-        assert all(scale.score(scores[player].mean) <= 0 for player in known), tier
+        measured = [player for player in ZERO_PLAYERS if player in card.measured_players]
+        assert all(scale.score(scores[player].mean) <= 0 for player in measured), tier
         assert scale.score(scale.reference.mean) == 1
-        assert all(scores[player].success is not None for player in (*known, "reference")), tier
+        assert all(scores[player].success is not None for player in (*measured, "reference")), tier

@@ -48,7 +48,7 @@ SIGHT = 1.0
 """m"""
 MAX_STEP = 0.1
 """m"""
-MET = 0.2
+MEETING_DIAMETER = 0.2
 """m between any two agents, below which they have met."""
 SECTORS = 16
 TINY = 1e-9
@@ -129,9 +129,9 @@ class Rendezvous(Task[Params, State]):
             jnp.where(is_seen, dy * (1 / SIGHT), 0),
         )
         rows = jnp.stack(values, 2)
-        others = np.array([[j for j in range(count) if j != i] for i in range(count)])
-        seen = jnp.take_along_axis(rows, others[:, :, None], 1)
-        return jnp.clip(seen, -1, 1).reshape(count, -1)
+        teammates = np.array([[j for j in range(count) if j != i] for i in range(count)])
+        observed = jnp.take_along_axis(rows, teammates[:, :, None], 1)
+        return jnp.clip(observed, -1, 1).reshape(count, -1)
 
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
@@ -148,18 +148,18 @@ class Rendezvous(Task[Params, State]):
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success``, whether the agents have met, and the ``diameter``."""
         diameter = jnp.hypot(state.x - state.x[:, None], state.y - state.y[:, None]).max()
-        return {"success": diameter < MET, "diameter": diameter}
+        return {"success": diameter < MEETING_DIAMETER, "diameter": diameter}
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of each agent; see the table."""
         return tuple(
             component
-            for other in range(1, self.card.agents)
+            for number in range(1, self.card.agents)
             for component in (
-                Component(f"seen_{other}", f"1 if other agent {other} is seen, else 0"),
+                Component(f"seen_{number}", f"1 if other agent {number} is seen, else 0"),
                 Component(
-                    f"place_{other}",
-                    f"place of other agent {other}, to the right and up",
+                    f"place_{number}",
+                    f"place of other agent {number}, to the right and up",
                     f"{SIGHT:g} m",
                     (2,),
                 ),
@@ -178,13 +178,13 @@ class Rendezvous(Task[Params, State]):
         rows = np.asarray(self._see(state, None, params)).reshape(count, -1, 3)
         lines = ["Places are metres to the right and up. Each agent sees from where it is:"]
         for i, row in enumerate(rows):
-            others = [j for j in range(count) if j != i]
-            seen = [
+            teammates = [j for j in range(count) if j != i]
+            places_in_sight = [
                 f"agent_{j} at ({SIGHT * x:+.2f}, {SIGHT * y:+.2f})"
-                for j, (is_seen, x, y) in zip(others, row, strict=True)
+                for j, (is_seen, x, y) in zip(teammates, row, strict=True)
                 if is_seen
             ]
-            lines.append(f"agent_{i}: {', '.join(seen) or 'nobody'}")
+            lines.append(f"agent_{i}: {', '.join(places_in_sight) or 'nobody'}")
         return "\n".join(lines)
 
     def how_to_act(self) -> str:
@@ -297,9 +297,9 @@ class Circumcentre(eqx.Module):
         centre_x, centre_y = enclosing_centre(
             jnp.pad(x, (1, 0)), jnp.pad(y, (1, 0)), jnp.pad(is_seen, (1, 0), constant_values=True)
         )
-        way = jnp.hypot(centre_x, centre_y)
-        ahead_x = centre_x / jnp.maximum(way, TINY)
-        ahead_y = centre_y / jnp.maximum(way, TINY)
+        distance = jnp.hypot(centre_x, centre_y)
+        ahead_x = centre_x / jnp.maximum(distance, TINY)
+        ahead_y = centre_y / jnp.maximum(distance, TINY)
         free = connected_length(ahead_x, ahead_y, x, y, is_seen, self.sight)
-        length = jnp.minimum(jnp.minimum(way, free), MAX_STEP) * (1 / MAX_STEP)
+        length = jnp.minimum(jnp.minimum(distance, free), MAX_STEP) * (1 / MAX_STEP)
         return jnp.stack([length * ahead_x, length * ahead_y])

@@ -457,10 +457,10 @@ def share(orders: list[Float], stock: Float, *, everything: bool) -> list[Float]
     if everything:
         orders = [order + EVEN_ORDER for order in orders]
     total = ordered_sum(orders)
-    part = stock / jnp.maximum(total, EVEN_ORDER)
+    share = stock / jnp.maximum(total, EVEN_ORDER)
     if not everything:
-        part = jnp.minimum(part, 1)
-    return [order * part for order in orders]
+        share = jnp.minimum(share, 1)
+    return [order * share for order in orders]
 
 
 def season_angle(params: Params, period: Int) -> Float:

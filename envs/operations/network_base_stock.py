@@ -202,7 +202,7 @@ if __name__ == "__main__":
     from rlbench_suite.core.registry import card
 
     for network in GRIDS:
-        chosen = card("InventoryNetwork-v0").with_settings(network=network)
+        network_card = card("InventoryNetwork-v0").with_settings(network=network)
         for lead in TUNED_SETTINGS[network]:
-            for total, settings in search(chosen.build(difficulty=lead), episodes=2000)[:2]:
+            for total, settings in search(network_card.build(difficulty=lead), episodes=2000)[:2]:
                 print(f"{network:14s} lead {lead}   return {total:9.2f}   {tuple(settings)}")

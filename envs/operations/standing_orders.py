@@ -49,7 +49,7 @@ class StandingOrders(NamedTuple):
         """Return the orders of a network, in proportion to its size where a context changes it."""
         orders_by_difficulty = ORDERS[task.card.registered_id.split("/")[1]]
         difficulty = task.difficulty or 0
-        nearest = min(orders_by_difficulty, key=lambda known: abs(known - difficulty))
+        nearest = min(orders_by_difficulty, key=lambda listed: abs(listed - difficulty))
         orders = np.array(orders_by_difficulty[nearest]) * getattr(task, "size", 1.0)
         space: Any = task.action_space
         if space.dtype.kind != "f":

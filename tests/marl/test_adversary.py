@@ -86,12 +86,12 @@ def test_rules_over_a_thousand_episodes(difficulty: str, hint: float) -> None:
         x, y = np.array(params.landmarks).transpose(1, 0, 2)
         number = np.asarray(params.goal)
         assert set(number.tolist()) == {0, 1}
-        goal, other = (x + 1j * y)[number, every], (x + 1j * y)[1 - number, every]
+        goal, decoy = (x + 1j * y)[number, every], (x + 1j * y)[1 - number, every]
         place = places(state)
         velocity = 0 * place
-        preference = nearest(place[:2], other) - nearest(place[:2], goal)
+        preference = nearest(place[:2], decoy) - nearest(place[:2], goal)
         for joint in moves:
-            target = np.where(preference + hint >= 0, goal, other)
+            target = np.where(preference + hint >= 0, goal, decoy)
             ahead = place[2] + 0.1 * velocity[2] + 0.13 * 0.75 * velocity[2]
             gaps = abs(ahead + 0.13 * 0.5 * DIRECTIONS[:, None] - target)
             best, second = np.sort(gaps, 0)[:2]
@@ -105,12 +105,12 @@ def test_rules_over_a_thousand_episodes(difficulty: str, hint: float) -> None:
             np.testing.assert_allclose(places(state)[2][clear], place[2][clear], atol=1e-9)
             place = places(state)
             velocity[2] = np.asarray(state.adversary.vx) + 1j * np.asarray(state.adversary.vy)
-            watched = nearest(place[:2], other) - nearest(place[:2], goal)
+            watched = nearest(place[:2], decoy) - nearest(place[:2], goal)
             preference = 0.7 * preference + 0.3 * watched
             np.testing.assert_allclose(state.preference, preference, atol=1e-9)
             close, adversary = nearest(place[:2], goal), abs(place[2] - goal)
             np.testing.assert_allclose(reward, np.stack([adversary - close] * 2, 1), atol=1e-9)
-            expected = (close < hint + 0.15) & (abs(place[2] - other) < adversary)
+            expected = (close < hint + 0.15) & (abs(place[2] - decoy) < adversary)
             np.testing.assert_array_equal(info["success"], expected)
 
 

@@ -22,7 +22,7 @@ from rlbench_suite.numerics.process import precision
 
 CARD = card("Rendezvous-v0")
 N = CARD.agents
-OTHERS = np.array([[j for j in range(N) if j != i] for i in range(N)])
+TEAMMATES = np.array([[j for j in range(N) if j != i] for i in range(N)])
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +58,10 @@ def test_rules_over_a_thousand_episodes() -> None:
             middle = place.mean(1, keepdims=True)
             np.testing.assert_allclose(reward, -abs(place - middle), atol=1e-12)
             gaps = place[:, None] - place[:, :, None]
-            relative = np.take_along_axis(gaps, np.tile(OTHERS, (count, 1, 1)), 2)
-            seen = abs(relative) <= 1
-            relative = np.where(seen, relative, 0)
-            rows = np.stack([seen, relative.real, relative.imag], -1).reshape(count, N, -1)
+            relative = np.take_along_axis(gaps, np.tile(TEAMMATES, (count, 1, 1)), 2)
+            in_sight = abs(relative) <= 1
+            relative = np.where(in_sight, relative, 0)
+            rows = np.stack([in_sight, relative.real, relative.imag], -1).reshape(count, N, -1)
             np.testing.assert_allclose(observation, rows, atol=1e-12)
             np.testing.assert_allclose(info["diameter"], abs(gaps).max((1, 2)), atol=1e-12)
             np.testing.assert_array_equal(info["success"], abs(gaps).max((1, 2)) < 0.2)
@@ -94,12 +94,12 @@ def test_smallest_circles_are_those_of_scipy() -> None:
                 member = np.arange(N) < count
                 x, y = centre_of(points.real, points.imag, member)
                 radius = abs(points[:count] - complex(x, y)).max()
-                found = minimize(
+                optimum = minimize(
                     lambda c, p=points[:count]: abs(p - complex(*c)).max(),
                     [points[:count].real.mean(), points[:count].imag.mean()],
                     method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-9, "maxiter": 2000},
                 )  # fmt: skip
-                assert radius == pytest.approx(found.fun, abs=1e-6)
+                assert radius == pytest.approx(optimum.fun, abs=1e-6)
 
 
 def test_steps_within_half_circles_keep_neighbours() -> None:

@@ -210,10 +210,12 @@ class Replica:
             sent[i] = min(orders[i], self.stock[i - 1])
         if stages:
             supply = self.stock[stages - 1]
-            asked = [order + (0 if rules.keeps_stock else EVEN_ORDER) for order in orders[stages:]]
-            if not rules.keeps_stock or sum(asked) > supply:
-                asked = [order * supply / sum(asked) for order in asked]
-            sent[stages:] = asked
+            requests = [
+                order + (0 if rules.keeps_stock else EVEN_ORDER) for order in orders[stages:]
+            ]
+            if not rules.keeps_stock or sum(requests) > supply:
+                requests = [order * supply / sum(requests) for order in requests]
+            sent[stages:] = requests
         for i in range(stages):
             self.stock[i] -= sent[i + 1] if i + 1 < stages else sum(sent[stages:])
             cost += rules.stages[i] * self.stock[i]

@@ -139,22 +139,22 @@ class Adversary(MovingAgents):
 
     def transition(self, state: State, action: jax.Array, key: jax.Array, params: Params) -> State:
         """Move the agents and the adversary by a step, and let it watch."""
-        goal, other = goal_and_other(params)
+        goal, decoy = goal_and_decoy(params)
         believes = state.preference + self.hint >= 0
-        target = Point(jnp.where(believes, goal.x, other.x), jnp.where(believes, goal.y, other.y))
+        target = Point(jnp.where(believes, goal.x, decoy.x), jnp.where(believes, goal.y, decoy.y))
         move = best_move(state.adversary, target, ADVERSARY_LEAD)
         drives = [*self.drives(action, self.kinds), discrete_drive(move, AGENT, self.dtype)]
         bodies = step_bodies((*state.agents, state.adversary), (*self.kinds, AGENT), drives)
         *agents, adversary = bodies
-        seen = preference(tuple(agents), params)
-        average = seen + MEMORY * (state.preference - seen)
+        shown_preference = preference(tuple(agents), params)
+        average = shown_preference + MEMORY * (state.preference - shown_preference)
         return State(tuple(agents), adversary, average)
 
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return the reward of each agent, ``(2,)``."""
-        goal, _ = goal_and_other(params)
+        goal, _ = goal_and_decoy(params)
         team = distance(next_state.adversary, goal) - nearest_distance(next_state.agents, goal)
         return self.stack(*[team] * self.card.agents)
 
@@ -164,10 +164,10 @@ class Adversary(MovingAgents):
 
     def info(self, state: State, params: Params) -> dict[str, jax.Array]:
         """Return ``success`` and the measures."""
-        goal, other = goal_and_other(params)
+        goal, decoy = goal_and_decoy(params)
         nearest = nearest_distance(state.agents, goal)
         adversary_distance = distance(state.adversary, goal)
-        misled = distance(state.adversary, other) < adversary_distance
+        misled = distance(state.adversary, decoy) < adversary_distance
         return {
             "success": misled & (nearest < COVERED + self.hint),
             "distance": nearest,
@@ -178,7 +178,7 @@ class Adversary(MovingAgents):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return what each agent sees, ``(2, 10)``; see the table."""
-        goal, _ = goal_and_other(params)
+        goal, _ = goal_and_decoy(params)
         values = []
         for i, agent in enumerate(state.agents):
             teammates = [teammate for j, teammate in enumerate(state.agents) if j != i]
@@ -220,32 +220,32 @@ class Adversary(MovingAgents):
         rows = SCALE * np.asarray(self._see(state, None, params)).reshape(self.card.agents, -1, 2)
         lines = ["Places are metres to the right and up. Each agent sees from where it is:"]
         for i, row in enumerate(rows):
-            goal, *landmarks, adversary, other = (f"({x:+.2f}, {y:+.2f})" for x, y in row)
+            goal, *landmarks, adversary, teammate = (f"({x:+.2f}, {y:+.2f})" for x, y in row)
             lines.append(
                 f"agent_{i}: goal at {goal}; landmarks at {', '.join(landmarks)}; adversary at "
-                f"{adversary}; other agent at {other}"
+                f"{adversary}; other agent at {teammate}"
             )
         return "\n".join(lines)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw agents in blue, the adversary in red, the goal in green, all from above."""
-        goal, other = goal_and_other(params)
+        goal, decoy = goal_and_decoy(params)
         agents = [Disc(body.x, body.y, AGENT.radius, "royalblue") for body in state.agents]
         adversary = Disc(state.adversary.x, state.adversary.y, AGENT.radius, "firebrick")
         landmarks = [
             Disc(goal.x, goal.y, LANDMARK_RADIUS, "seagreen"),
-            Disc(other.x, other.y, LANDMARK_RADIUS, "gray"),
+            Disc(decoy.x, decoy.y, LANDMARK_RADIUS, "gray"),
         ]
         return draw_discs([*agents, adversary, *landmarks], self.picture_shape)
 
 
-def goal_and_other(params: Params) -> tuple[Point, Point]:
+def goal_and_decoy(params: Params) -> tuple[Point, Point]:
     """Return the place of the goal and that of the other landmark."""
     first, second = params.landmarks
     is_second = params.goal == 1
     goal = Point(jnp.where(is_second, second.x, first.x), jnp.where(is_second, second.y, first.y))
-    other = Point(jnp.where(is_second, first.x, second.x), jnp.where(is_second, first.y, second.y))
-    return goal, other
+    decoy = Point(jnp.where(is_second, first.x, second.x), jnp.where(is_second, first.y, second.y))
+    return goal, decoy
 
 
 def nearest_distance(agents: tuple[Body, ...], place: Point) -> Float:
@@ -255,8 +255,8 @@ def nearest_distance(agents: tuple[Body, ...], place: Point) -> Float:
 
 def preference(agents: tuple[Body, ...], params: Params) -> Float:
     """Return how much nearer to the goal than to the other landmark an agent is, m."""
-    goal, other = goal_and_other(params)
-    return nearest_distance(agents, other) - nearest_distance(agents, goal)
+    goal, decoy = goal_and_decoy(params)
+    return nearest_distance(agents, decoy) - nearest_distance(agents, goal)
 
 
 def deceit_pays(apart: Float, hint: float) -> Flag:
@@ -301,7 +301,7 @@ class Decoy(eqx.Module):
         is_second = distance(goal, Point(rows[0, 2], rows[0, 3])) > distance(
             goal, Point(rows[0, 4], rows[0, 5])
         )
-        other = Point(
+        decoy = Point(
             jnp.where(is_second, rows[0, 2], rows[0, 4]),
             jnp.where(is_second, rows[0, 3], rows[0, 5]),
         )
@@ -310,7 +310,7 @@ class Decoy(eqx.Module):
             Body(still, still, memory[0, 0], memory[0, 1]),
             Body(rows[0, 8], rows[0, 9], memory[1, 0], memory[1, 1]),
         )
-        targets = self._targets(bodies, goal, other)
+        targets = self._targets(bodies, goal, decoy)
         choose = best_move if self.is_discrete else best_push
         actions = [choose(bodies[i], targets[i], self.lead) for i in range(2)]
         drives = [self._drive(action, rows.dtype) for action in actions]
@@ -320,13 +320,13 @@ class Decoy(eqx.Module):
         ]
         return jnp.stack(actions), jnp.array(velocities)
 
-    def _targets(self, bodies: tuple[Body, ...], goal: Point, other: Point) -> list[Point]:
+    def _targets(self, bodies: tuple[Body, ...], goal: Point, decoy: Point) -> list[Point]:
         """Return where each agent goes."""
         to_goal = [distance(body, goal) for body in bodies]
-        to_other = [distance(body, other) for body in bodies]
-        seconds = (to_other[0] > to_other[1], to_other[0] <= to_other[1])
-        from_landmark = jnp.minimum(*to_other)
-        deceives = deceit_pays(distance(goal, other), self.hint)
+        to_decoy = [distance(body, decoy) for body in bodies]
+        seconds = (to_decoy[0] > to_decoy[1], to_decoy[0] <= to_decoy[1])
+        from_landmark = jnp.minimum(*to_decoy)
+        deceives = deceit_pays(distance(goal, decoy), self.hint)
         radius = jnp.maximum(from_landmark + self.hint + self.margin, 0)
         radius = jnp.where(deceives, radius, 0)
         targets = []
@@ -335,7 +335,7 @@ class Decoy(eqx.Module):
             ring = Point(goal.x + share * (body.x - goal.x), goal.y + share * (body.y - goal.y))
             stays = is_second | operator.inv(deceives)
             targets.append(
-                Point(jnp.where(stays, ring.x, other.x), jnp.where(stays, ring.y, other.y))
+                Point(jnp.where(stays, ring.x, decoy.x), jnp.where(stays, ring.y, decoy.y))
             )
         return targets
 
