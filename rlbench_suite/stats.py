@@ -1,6 +1,6 @@
 """Statistics of scores in plain arrays, with intervals that say what few seeds can tell.
 
-Scores are normalised: 0 is the better of random play and doing nothing, 1 the reference player.
+Scores are normalised: 0 is the best play without skill, 1 the reference player.
 Every function takes
 
 * an array ``(n_seeds,)``, the scores of one task,

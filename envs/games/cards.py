@@ -15,6 +15,7 @@ CARDS = (
         ),
         horizon=21,
         choices={"board": ("7x6", "4x4", "5x4", "4x5", "5x5", "6x4")},
+        chance="an opponent that moves at random, on easy, loses half of the games to random play",
         hard_for_reference=(
             "the opponent moves first in half of the games, and looks nearly as far ahead: "
             "`medium` loses 78 % of its games to the reference, `hard` 56 %"

@@ -42,7 +42,7 @@ customers wait at a store at most; further ones are lost, at the same penalty.
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -393,7 +393,8 @@ class InventoryNetwork(Task[Params, State]):
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         names = ", ".join(name.replace("_", " ") for name in self.site_names())
-        high = ", ".join(f"{bound:g}" for bound in self.action_space.high)
+        space: Any = self.action_space
+        high = ", ".join(f"{bound:g}" for bound in space.high)
         return f"Answer with numbers, the orders of {names}; the largest are {high}."
 
     def describe(self, state: State, params: Params) -> str:

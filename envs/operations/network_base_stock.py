@@ -124,7 +124,7 @@ class NetworkBaseStock(eqx.Module):
                 positions,
                 [means(store, 0, self.lead) for store in params.stores],
             )
-        orders = []
+        orders: list[Float] = []
         echelon = ordered_sum(positions)
         for i in reversed(range(stages)):
             echelon = echelon + state.stages[i].position

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -39,7 +40,7 @@ Those of the networks are for each store that a place supplies.
 """
 
 
-class StandingOrders(NamedTuple):
+class StandingOrders(eqx.Module):
     """Orders the same every period."""
 
     orders: FloatArray | IntArray

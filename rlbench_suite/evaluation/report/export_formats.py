@@ -152,7 +152,7 @@ def latex(run: Run) -> str:
     lines = [
         "% Needs \\usepackage{booktabs}.",
         (
-            "% Scores: 0 the better of random play and doing nothing, 1 the reference; 95 % "
+            "% Scores: 0 the best play without skill, 1 the reference; 95 % "
             "intervals over seeds."
         ),
         (

@@ -223,7 +223,7 @@ class CellResult(BaseModel):
     """
     mean_return: Number
     score: Number
-    """Normalised score: 0 is the better of random play and doing nothing, 1 the reference."""
+    """Normalised score: 0 is the best play without skill, 1 the reference."""
     success_rate: Number
     mean_length: float
     mean_cost: Number
