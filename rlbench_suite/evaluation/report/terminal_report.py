@@ -134,8 +134,8 @@ def print_report(report: Report, console: Console) -> None:
         _print_table(f"Together ({count} task{'s' * (count > 1)})", rows, console)
     console.print(
         "Scores: 0 is the best play without skill (random, idle, or constant where a card names "
-        "it), 1 the task's reference, with 95 % intervals over seeds. Training: of one seed on one task, means over seeds and tasks, "
-        "without compilation."
+        "it), 1 the task's reference, with 95 % intervals over seeds. Training: of one seed on one "
+        "task, means over seeds and tasks, without compilation."
         + ' "All seeds": total time with compilation and evaluation.'
         * ("all seeds" in shown_columns),
         style="dim",
