@@ -30,6 +30,7 @@ from rlbench_suite.evaluation.statistics.pareto import hypervolume
 
 TASK = card_of(Exits, **EXITS).build()
 REFERENCE = np.array(TASK.card.hypervolume_reference)
+REFERENCE_OF_TREASURES = np.array(card("DeepSeaTreasure-v0").hypervolume_reference)
 
 
 def outcome_of(agent: Any, task: Any) -> protocol.Outcome:
@@ -66,6 +67,19 @@ def test_pareto_q_plays_what_weights_ask_for(
     *_, policy = ParetoQ(total_steps=200).train(TASK, seed=1, budget="smoke")
     record = protocol.evaluate(TASK, policy.for_weights(np.array(weights)), range(2))
     assert record.total.tolist() == [list(best)] * 2
+
+
+@pytest.mark.parametrize("treasures", ["convex", "concave"])
+def test_pareto_q_finds_all_ten_treasures_in_5_000_steps(treasures: str) -> None:
+    """Eight of those of the concave map are best for no weighted sum."""
+    task = card("DeepSeaTreasure-v0", map=treasures).build()
+    *_, policy = ParetoQ(total_steps=5_000).train(task, seed=0, budget="smoke")
+    front = protocol.evaluate_front(task, policy, range(3))
+    assert front is not None
+    assert len(front.returns) == len(front.exact) == 10
+    assert hypervolume(front.returns, REFERENCE_OF_TREASURES) == pytest.approx(
+        hypervolume(front.exact, REFERENCE_OF_TREASURES)
+    )
 
 
 def test_pareto_q_says_what_it_cannot_play() -> None:
