@@ -61,6 +61,7 @@ CARDS = (
         yardsticks={"heuristic": "rlbench_suite.envs.operations.job_shop:MostWork"},
         horizon=100,
         difficulties={"medium": 6, "easy": 4, "hard": 10},
+        chance="small shops have few orders to choose from, and active schedules are not bad",
         tags=("discrete", "masked", "planning"),
     ),
     TaskCard(
