@@ -32,7 +32,7 @@ context        ``sampled``: column of home; cells of gold, gem and 4 to 10 enemi
                ``published``: none
 =============  ====================================================================================
 
-The front that MO-Gymnasium returns for its map is not optimal, as its issue 104 suspected. It holds
+The front that MO-Gymnasium returns for its map is not whole, as its issue 104 suspected. It holds
 six policies that people thought of, and it discounts the reward of step n by gamma**n, where its
 other tasks have gamma**(n - 1). At gamma 0.9 the exact front of deterministic policies has nine
 points, and its hypervolume over (-1, -1, -2) is 3.2101, not 3.0837. At gamma 1 it is the single
