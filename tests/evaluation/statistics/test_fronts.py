@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -98,12 +97,3 @@ def test_a_quality_has_what_is_known() -> None:
     unknown = quality(front, None, None)
     assert unknown.expected_utility == full.expected_utility
     assert {*unknown[2:]} == {None}
-
-
-def test_measures_are_those_of_pymoo() -> None:
-    pymoo_igd = pytest.importorskip("pymoo.indicators.igd_plus")
-    generator = np.random.default_rng(1)
-    for objectives, _ in itertools.product((2, 3), range(5)):
-        points, front = generator.normal(size=(2, 8, objectives))
-        expected = pymoo_igd.IGDPlus(-front)(-points)  # which minimises
-        assert inverted_distance(points, front) == pytest.approx(expected)
