@@ -103,7 +103,7 @@ class Policy(eqx.Module):
 
     actor: tuple[Linear, ...]
     moments: Moments
-    """Of no data: they change nothing. Files of policies and exports have them."""
+    """Moments of no data, which change nothing. Files of policies and exports have them."""
     flat: FlatTask = eqx.field(static=True)
     config: Config = eqx.field(static=True)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class TeamView(NamedTuple):
-    """What the networks read of a batch of B steps."""
+    """Inputs of the networks for a batch of B steps."""
 
     agents: jax.Array
     """Observations, float32 ``(B, A, features)``."""

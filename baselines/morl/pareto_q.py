@@ -76,7 +76,7 @@ class Config:
 
 
 class Tables:
-    """What was seen of each state and action, and the sets of returns. States are numbered.
+    """Experience of each state and action, and the sets of returns. States are numbered.
 
     Args:
         actions: number of actions.

@@ -77,7 +77,7 @@ TABLES = {
 
 
 class State(NamedTuple):
-    """What has been played."""
+    """The moves of a match so far."""
 
     last: IntArray
     """Last action of each agent, int32 ``(2,)``; -1 in the first round."""

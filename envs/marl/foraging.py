@@ -107,7 +107,7 @@ class State(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """How an agent sees a thing."""
+    """A thing as an agent sees it."""
 
     visible: Flag
     row: Int

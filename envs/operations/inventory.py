@@ -352,7 +352,7 @@ class Inventory(Task[Params, State]):
             stocked_site(u[i], 2 * shop.demand, shop.demand, lead)
             for i, (shop, lead) in enumerate(zip(params.shops, self.network.leads, strict=True))
         )
-        total = _ordered_sum([shop.demand for shop in params.shops])
+        total = ordered_sum([shop.demand for shop in params.shops])
         lead = self.network.warehouse_lead
         warehouse = None if lead is None else stocked_site(u[-1], 4 * total, total, lead)
         zero = jnp.int32(0)
@@ -369,7 +369,7 @@ class Inventory(Task[Params, State]):
             shipped = orders
         else:
             shipped = share(orders[1:], warehouse.stock)
-            stored = warehouse.stock - _ordered_sum(shipped)
+            stored = warehouse.stock - ordered_sum(shipped)
             cost = params.warehouse_holding * stored
             warehouse = _receive(Site(stored, warehouse.transit), orders[0], self.depot)
         shops, demanded, served = [], state.demanded, state.served
@@ -495,7 +495,7 @@ class Inventory(Task[Params, State]):
         mean_stock = state.stored.astype(self.dtype) / jnp.maximum(state.periods, 1).astype(
             self.dtype
         )
-        enough = PERIODS_IN_STOCK * _ordered_sum([shop.demand for shop in params.shops])
+        enough = PERIODS_IN_STOCK * ordered_sum([shop.demand for shop in params.shops])
         return {
             "success": (fill_rate >= MIN_SERVED_SHARE) & (mean_stock <= enough),
             "fill_rate": fill_rate,
@@ -571,7 +571,7 @@ def share(orders: list[Scalar], stock: Scalar) -> list[Scalar]:
     Each shop's shipment is a difference of cumulated fractions rounded down. So the shipments are
     whole, add up to the stock, and are each less than one unit from the exact proportion.
     """
-    total, shipped = _ordered_sum(orders), []
+    total, shipped = ordered_sum(orders), []
     divisor = jnp.maximum(total, 1)
     previous_total: Scalar = 0
     cumulated: Scalar = 0
@@ -604,7 +604,7 @@ def _receive(site: Site, shipped: Scalar, room: int) -> Site:
     return Site(jnp.minimum(site.stock + arriving, room), tuple(transit))
 
 
-def _ordered_sum(values: list[Scalar]) -> Scalar:
+def ordered_sum(values: list[Scalar]) -> Scalar:
     """Sum in a fixed order."""
     total = values[0]
     for value in values[1:]:

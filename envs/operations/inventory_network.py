@@ -55,7 +55,7 @@ from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
 from ..shared.alternating_bands import alternating_bands
-from .inventory import poisson
+from .inventory import ordered_sum, poisson
 
 MAX_ORDER = 30.0
 """Largest order, units a store supplied."""
@@ -458,10 +458,10 @@ def share(orders: list[Float], stock: Float, *, everything: bool) -> list[Float]
     if everything:
         orders = [order + EVEN_ORDER for order in orders]
     total = ordered_sum(orders)
-    share = stock / jnp.maximum(total, EVEN_ORDER)
+    shipped_share = stock / jnp.maximum(total, EVEN_ORDER)
     if not everything:
-        share = jnp.minimum(share, 1)
-    return [order * share for order in orders]
+        shipped_share = jnp.minimum(shipped_share, 1)
+    return [order * shipped_share for order in orders]
 
 
 def season_angle(params: Params, period: Int) -> Float:
@@ -473,14 +473,6 @@ def season_angle(params: Params, period: Int) -> Float:
 def mean_demand(store: Store, params: Params, period: Int) -> Float:
     """Return the mean demand of a store in a period, units."""
     return store.demand * (1 + params.amplitude * jnp.sin(season_angle(params, period)))
-
-
-def ordered_sum(values: list[Float]) -> Float:
-    """Sum in a fixed order."""
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total
 
 
 def _receive(site: Site, shipped: Float, room: float) -> Site:

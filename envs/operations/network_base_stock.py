@@ -31,6 +31,7 @@ from jax.scipy.special import ndtri
 from rlbench_suite.core.arrays import Float
 from rlbench_suite.core.policy import View, privileged_player
 
+from .inventory import ordered_sum
 from .inventory_network import (
     MAX_ORDER,
     InventoryNetwork,
@@ -38,7 +39,6 @@ from .inventory_network import (
     Params,
     Store,
     mean_demand,
-    ordered_sum,
 )
 
 

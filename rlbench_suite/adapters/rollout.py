@@ -150,9 +150,6 @@ class _ByChoice(NamedTuple):
 
     choose: Any
 
-    def initial(self, params: Any) -> Any:
-        raise NotImplementedError("a choice is not made from the params of an episode")
-
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         choice, policy_memory = memory
         action, policy_memory = self.choose(choice).act(policy_memory, view, key)

@@ -28,7 +28,7 @@ Kind = Literal["fold", "call", "raise"]
 
 
 class Rules(NamedTuple):
-    """What distinguishes the two games."""
+    """Rules in which the two games differ."""
 
     actions: tuple[str, ...]
     deck: tuple[int, ...]

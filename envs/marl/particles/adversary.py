@@ -51,7 +51,7 @@ from rlbench_suite.core.policy import View
 from rlbench_suite.core.task_card import TaskCard
 
 from .landmarks import sample_landmarks
-from .moves import MOVES, Disc, MovingAgents, best_move, best_push, discrete_drive, draw_discs
+from .moves import Disc, MovingAgents, best_move, best_push, discrete_drive, draw_discs
 from .particle_physics import (
     COASTING,
     MIN_DISTANCE,
@@ -205,13 +205,6 @@ class Adversary(MovingAgents):
                 (self.card.agents - 1, 2),
             ),
         )
-
-    def action_components(self) -> tuple[Component, ...]:
-        """Name the entries of an action."""
-        if self.is_discrete:
-            names = ", ".join(f"{number} {name}" for number, name in enumerate(MOVES))
-            return (Component("move", f"[agent]: {names}", shape=(self.card.agents,)),)
-        return (Component("push", "its push to the right and up", f"{PUSH:g} N", (2,)),)
 
     # -- text and pixels ---------------------------------------------------------------------------
 

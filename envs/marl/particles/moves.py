@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from gymnasium import spaces
 from PIL import Image, ImageDraw
 
 from rlbench_suite.core.arrays import Float
+from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.foundation.unknown_names import unknown
 
@@ -61,6 +62,9 @@ class MovingAgents(Task[Any, Any]):
     The setting ``actions`` of the card says which actions there are.
     """
 
+    push: ClassVar[float] = PUSH
+    """Force of a move, N"""
+
     @property
     def is_discrete(self) -> bool:
         """Whether an agent chooses one of five moves, not a force."""
@@ -78,6 +82,13 @@ class MovingAgents(Task[Any, Any]):
         if self.is_discrete:
             return [discrete_drive(action[i], kind, self.dtype) for i, kind in enumerate(kinds)]
         return [continuous_drive(action[i], kind) for i, kind in enumerate(kinds)]
+
+    def action_components(self) -> tuple[Component, ...]:
+        """Name the entries of an action."""
+        if self.is_discrete:
+            names = ", ".join(f"{number} {name}" for number, name in enumerate(MOVES))
+            return (Component("move", f"[agent]: {names}", shape=(self.card.agents,)),)
+        return (Component("push", "its push to the right and up", f"{self.push:g} N", (2,)),)
 
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""

@@ -46,11 +46,10 @@ from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task_card import TaskCard
 
 from .landmarks import LANDMARKS, sample_landmarks
-from .moves import MOVES, Disc, MovingAgents, best_move, best_push, draw_discs
+from .moves import Disc, MovingAgents, best_move, best_push, draw_discs
 from .particle_physics import (
     MIN_DISTANCE,
     PERIOD,
-    PUSH,
     Body,
     Kind,
     Point,
@@ -148,13 +147,6 @@ class Spread(MovingAgents):
                 (self.card.agents - 1, 2),
             ),
         )
-
-    def action_components(self) -> tuple[Component, ...]:
-        """Name the entries of an action."""
-        if self.is_discrete:
-            names = ", ".join(f"{number} {name}" for number, name in enumerate(MOVES))
-            return (Component("move", f"[agent]: {names}", shape=(self.card.agents,)),)
-        return (Component("push", "its push to the right and up", f"{PUSH:g} N", (2,)),)
 
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params

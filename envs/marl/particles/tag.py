@@ -108,6 +108,7 @@ class State(NamedTuple):
 class Tag(MovingAgents):
     """The task of this file's docstring."""
 
+    push = PREDATOR.push
     period = PERIOD
     measures: ClassVar[dict[str, str]] = {
         "caught_steps": "number of steps in which the prey was touched",
@@ -229,13 +230,6 @@ class Tag(MovingAgents):
             Component("prey", f"from it to the prey, {axes}", metres, (2,)),
             Component("prey_velocity", f"velocity of the prey {axes}", speed, (2,)),
         )
-
-    def action_components(self) -> tuple[Component, ...]:
-        """Name the entries of an action."""
-        if self.is_discrete:
-            names = ", ".join(f"{number} {name}" for number, name in enumerate(MOVES))
-            return (Component("move", f"[agent]: {names}", shape=(self.card.agents,)),)
-        return (Component("push", "its push to the right and up", f"{PREDATOR.push:g} N", (2,)),)
 
     # -- text and pixels ---------------------------------------------------------------------------
 
