@@ -333,10 +333,9 @@ class TaskCard:
         if tier == self.default_difficulty:
             return self
         name = str(tier)
-        joint = "&" if "?" in self.id else "?"
         return replace(
             self,
-            id=f"{self.id}{joint}difficulty={name}",
+            id=self._id_with(f"difficulty={name}"),
             difficulties={name: self.difficulties[name], **self.difficulties},
         )
 
@@ -360,17 +359,19 @@ class TaskCard:
             )
         if count == self.agents:
             return self
-        joint = "&" if "?" in self.id else "?"
         return replace(
-            self, id=f"{self.id}{joint}agents={count}", agents=count, optimum=None, optima={}
+            self, id=self._id_with(f"agents={count}"), agents=count, optimum=None, optima={}
         )
+
+    def _id_with(self, setting: str) -> str:
+        """Return the id with one more setting, ``name=value``."""
+        return f"{self.id}{'&' if '?' in self.id else '?'}{setting}"
 
     def with_context(self, context: Context) -> TaskCard:
         """Return the card with these constants. The id then names them."""
-        joint = "&" if "?" in self.id else "?"
         return replace(
             self,
-            id=f"{self.id}{joint}context={context.label}",
+            id=self._id_with(f"context={context.label}"),
             context=context,
             optimum=None,
             optima={},
@@ -385,7 +386,7 @@ class TaskCard:
             return self
         return replace(
             self,
-            id=f"{self.id}{'&' if '?' in self.id else '?'}sides=all",
+            id=self._id_with("sides=all"),
             entry_point=self.game.entry_point,
             agents=self.game.agents,
             horizon=self.game.horizon,
@@ -415,13 +416,14 @@ class TaskCard:
             raise ValueError(f"{self.id} runs on the host; its weights are those of its card.")
         return replace(
             self,
-            id=f"{self.id}{'&' if '?' in self.id else '?'}preferences=sampled",
+            id=self._id_with("preferences=sampled"),
             entry_point="rlbench_suite.core.preferences:SampledPreferences",
             without_preferences=self,
             contexts=True,
             weights=(1.0,) * len(self.objectives),
             hypervolume_reference=(),
             reference="",
+            constant="",
             yardsticks={},
             puzzle="",
             solvable="",
