@@ -72,7 +72,6 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
             "is_parallelizable": True,
             **frame_rate(task.period),
         }
-        self.state_space = global_state_space(task)
         self.max_cycles = max_cycles
         self.possible_agents = [f"agent_{i}" for i in range(task.card.agents)]
         self.agents: list[str] = []
@@ -80,6 +79,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
             agent_spaces(task.observation_space, task.card.agents)
         )
         self.action_spaces = self._by_agent(agent_spaces(task.action_space, task.card.agents))
+        self.state_space = global_state_space(task)
         self.reward_spaces = self._by_agent(
             spaces.Box(low, high, shape=low.shape, dtype=task.dtype.type)
             for low, high in zip(
