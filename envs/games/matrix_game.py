@@ -167,8 +167,9 @@ class MatrixGame(Task[tuple[()], State]):
         return singles(last | {"is_agent_0": "1 for agent 0, 0 for agent 1"})
 
     def action_components(self) -> tuple[Component, ...]:
-        """Name the actions of an agent."""
-        return singles({name: f"play {name}" for name in self.table.actions})
+        """List the actions; a joint action has one entry an agent."""
+        names = ", ".join(f"{number} {name}" for number, name in enumerate(self.table.actions))
+        return (Component("action", f"[agent]: {names}", shape=(self.card.agents,)),)
 
     def describe(self, state: State, params: tuple[()]) -> str:
         """Say what was played last."""
@@ -237,13 +238,14 @@ class MatrixGame(Task[tuple[()], State]):
 class BestTogether(eqx.Module):
     """Plays the joint action with the largest sum of payoffs."""
 
-    actions: IntArray
+    row: int = eqx.field(static=True)
+    column: int = eqx.field(static=True)
 
     @classmethod
     def for_task(cls, task: MatrixGame) -> BestTogether:
         """Return the player."""
         best = int(task.payoffs.sum(0).argmax())
-        return cls(np.array(divmod(best, task.size), np.int32))
+        return cls(*divmod(best, task.size))
 
     def initial(self, params: Any) -> tuple[()]:
         """Return nothing: the player has no memory."""
@@ -251,4 +253,4 @@ class BestTogether(eqx.Module):
 
     def act(self, memory: tuple[()], view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the joint action, ``(2,)``."""
-        return jnp.asarray(self.actions), memory
+        return jnp.array([self.row, self.column], jnp.int32), memory

@@ -244,7 +244,7 @@ class RouteChoice(Task[Params, State]):
             ),
             Component("own_choice", "flags of the own last choice", "1", (3,)),
             Component("number", "number of the driver, (i + 1/2) / n"),
-            Component("rounds_left", "rounds left", f"{ROUNDS} rounds"),
+            Component("rounds_left", "until the episode ends", f"{ROUNDS} rounds"),
         )
 
     def action_components(self) -> tuple[Component, ...]:

@@ -169,7 +169,7 @@ class FishWood(NamedActions, Task[Params, State]):
             Component("in_woods", "1 in the woods, 0 at the river"),
             Component("fish", "fish so far", f"{STEPS} fish"),
             Component("wood", "pieces of wood so far", f"{STEPS} pieces"),
-            Component("steps_left", "steps left", f"{STEPS} steps"),
+            Component("steps_left", "until the time limit", f"{STEPS} steps"),
             Component("fish_chance", "chance of a fish in a step at the river"),
             Component("wood_chance", "chance of a piece of wood in a step in the woods"),
         )

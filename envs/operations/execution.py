@@ -221,7 +221,7 @@ class Execution(Task[Params, State]):
         """List the entries of :meth:`observation`, in order."""
         return (
             Component("left", "part of the order that is left", "order"),
-            Component("time_left", "time left", "day"),
+            Component("time_left", "until all has to be sold", "day"),
             scaled_component(
                 "log_urgency", "logarithm of lambda sigma^2 / eta", _LOG_URGENCY_SCALE, "nats"
             ),

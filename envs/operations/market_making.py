@@ -188,7 +188,7 @@ class MarketMaking(Task[Params, State]):
         """List the entries of :meth:`observation`, in order."""
         return (
             scaled_component("inventory", "units held; negative: owed", MAX_INVENTORY, "units"),
-            Component("time_left", "time left", "session"),
+            Component("time_left", "until the session ends", "session"),
             scaled_component(
                 "volatility", "volatility of the mid price", VOLATILITY[1], "money/sqrt(session)"
             ),

@@ -36,7 +36,7 @@ def global_state_space(task: Task[Any, Any]) -> spaces.Box:
     """Return the space of the global state: a Box ``(n,)`` of the task's dtype.
 
     Raises:
-        TypeError: an observation holds something else than a Box.
+        TypeError: an observation holds something else than a Box or a MultiDiscrete.
     """
     if task.global_state_space is not None:
         return task.global_state_space
@@ -44,20 +44,28 @@ def global_state_space(task: Task[Any, Any]) -> spaces.Box:
     subspaces = (
         [space[name] for name in sorted(space)] if isinstance(space, spaces.Dict) else [space]
     )
-    leaves: list[spaces.Box] = []
-    for subspace in subspaces:
-        if not isinstance(subspace, spaces.Box):
-            raise TypeError(f"The observation of {task.card.id} holds {subspace}, which is no Box.")
-        leaves.append(subspace)
+    bounds = [_bounds(task, subspace) for subspace in subspaces]
     privileged = task.privileged_space
 
-    def join(bounds: list[np.ndarray], last: np.ndarray) -> np.ndarray:
-        return np.concatenate([flat_rows(bounds, task.card.agents, np).ravel(), last.ravel()])
+    def join(entries: list[np.ndarray], last: np.ndarray) -> np.ndarray:
+        return np.concatenate([flat_rows(entries, task.card.agents, np).ravel(), last.ravel()])
 
     nothing = np.zeros(0)
     return task.box(
-        join([leaf.low for leaf in leaves], nothing if privileged is None else privileged.low),
-        join([leaf.high for leaf in leaves], nothing if privileged is None else privileged.high),
+        join([low for low, _ in bounds], nothing if privileged is None else privileged.low),
+        join([high for _, high in bounds], nothing if privileged is None else privileged.high),
+    )
+
+
+def _bounds(task: Task[Any, Any], space: spaces.Space[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest and the largest values of an entry of an observation."""
+    if isinstance(space, spaces.Box):
+        return space.low, space.high
+    if isinstance(space, spaces.MultiDiscrete):
+        return space.start, space.start + space.nvec - 1
+    raise TypeError(
+        f"The observation of {task.card.id} holds {space}, which is neither a Box nor a "
+        "MultiDiscrete."
     )
 
 

@@ -24,14 +24,19 @@ EQUILIBRIA = Path(__file__).with_name("equilibria.json")
 """Tables near an equilibrium by game; ``python -m rlbench_suite.envs.games.poker.equilibria``."""
 
 
+def rows_of(table: FloatArray) -> tuple[tuple[float, ...], ...]:
+    """Return a table as rows of numbers, which hash, as players have to."""
+    return tuple(tuple(row) for row in np.asarray(table, np.float32).tolist())
+
+
 class TablePlayer(eqx.Module):
     """A player that samples its actions from a table. It reads observations only.
 
     It plays one side, or both sides from the observations of both, ``(2, n)``.
     """
 
-    table: FloatArray
-    """Probability of each action, float32 ``(information sets, actions)``."""
+    table: tuple[tuple[float, ...], ...] = eqx.field(static=True, converter=rows_of)
+    """Probability of each action in each information set, in float32."""
     game: Poker = eqx.field(static=True)
 
     initial = no_memory
@@ -48,7 +53,7 @@ class TablePlayer(eqx.Module):
 
     def _sample(self, information: jax.Array, draw: jax.Array) -> jax.Array:
         """Return the action on which a number in [0, 1) falls."""
-        probabilities = jnp.asarray(self.table)[information]
+        probabilities = jnp.asarray(self.table, jnp.float32)[information]
         action = jnp.int32(0)
         threshold = jnp.zeros((), self.game.dtype)
         for index in range(len(self.game.action_names) - 1):

@@ -130,7 +130,7 @@ class TowerDefence(Task[Params, State]):
         "wave": "waves that have begun",
         "killed": "enemies that were killed",
         "leaked": "enemies that got through",
-        "alive": "enemies on the road",
+        "enemies": "enemies on the road",
         "coins": "coins",
     }
     picture_shape = (*SIZE, 3)
@@ -299,7 +299,7 @@ class TowerDefence(Task[Params, State]):
             "wave": state.wave,
             "killed": state.killed,
             "leaked": state.leaked,
-            "alive": sum_in_order((state.health > 0).astype(jnp.int32)),
+            "enemies": sum_in_order((state.health > 0).astype(jnp.int32)),
             "coins": state.coins,
         }
 

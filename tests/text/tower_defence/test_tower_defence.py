@@ -396,7 +396,7 @@ def test_every_step_is_that_of_the_rules() -> None:
             assert facts_of(state) == facts, (episode, t, ORDERS[orders[episode, t]])
             assert infos["clean"][episode][t] == score
             assert infos["success"][episode][t] == success
-            assert infos["alive"][episode][t] == sum(
+            assert infos["enemies"][episode][t] == sum(
                 enemy is not None for enemy in facts["enemies"]
             )
     rules = {"an illegal order", "a full road", "the hero falls", "success", "a fall"}
