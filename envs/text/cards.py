@@ -1,6 +1,6 @@
 """Cards of the family ``text``."""
 
-from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.core.task_card import JointGame, TaskCard
 
 
 def _maze(
@@ -188,6 +188,9 @@ CARDS = (
         entry_point="rlbench_suite.envs.text.chess.task:Chess",
         reference="rlbench_suite.envs.text.chess.players:ThreePlies",
         yardsticks={"heuristic": "rlbench_suite.envs.text.chess.players:Captures"},
+        game=JointGame(
+            entry_point="rlbench_suite.envs.text.chess.two_sides:ChessGame", agents=2, horizon=400
+        ),
         horizon=200,
         variant=True,
         difficulties={"medium": 1, "easy": 0, "hard": 2},

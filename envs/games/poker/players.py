@@ -35,7 +35,7 @@ class TablePlayer(eqx.Module):
     It plays one side, or both sides from the observations of both, ``(2, n)``.
     """
 
-    table: tuple[tuple[float, ...], ...] = eqx.field(static=True, converter=rows_of)
+    table: tuple[tuple[float, ...], ...] = eqx.field(static=True)
     """Probability of each action in each information set, in float32."""
     game: Poker = eqx.field(static=True)
 
@@ -68,7 +68,7 @@ class AlwaysCalls(TablePlayer):
     @classmethod
     def for_task(cls, game: Poker) -> AlwaysCalls:
         """Return the player."""
-        return cls(calling_table(game.betting), game)
+        return cls(rows_of(calling_table(game.betting)), game)
 
 
 class Aggressive(TablePlayer):
@@ -81,7 +81,7 @@ class Aggressive(TablePlayer):
     @classmethod
     def for_task(cls, game: Poker) -> Aggressive:
         """Return the player."""
-        return cls(aggressive_table(game.betting), game)
+        return cls(rows_of(aggressive_table(game.betting)), game)
 
 
 class Equilibrium(TablePlayer):
@@ -91,7 +91,7 @@ class Equilibrium(TablePlayer):
     def for_task(cls, game: Poker) -> Equilibrium:
         """Return the player."""
         stored_table = equilibrium_table(game.card.settings["game"])
-        return cls(normalised(game.betting, stored_table), game)
+        return cls(rows_of(normalised(game.betting, stored_table)), game)
 
 
 class BestResponse(TablePlayer):
@@ -106,7 +106,8 @@ class BestResponse(TablePlayer):
         """Return the player."""
         game = task.game
         opponent: Any = task.opponent
-        return cls(best_responses(game.betting, np.asarray(opponent.table, float))[1], game)
+        _, best_table = best_responses(game.betting, np.asarray(opponent.table, float))
+        return cls(rows_of(best_table), game)
 
 
 def calling_table(betting: Betting) -> np.ndarray:

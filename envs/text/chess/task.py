@@ -47,9 +47,9 @@ import numpy as np
 from gymnasium import spaces
 from jax import lax
 
-from rlbench_suite.core.arrays import Flag, Int, UInt32Array
+from rlbench_suite.core.arrays import Int, UInt32Array
 from rlbench_suite.core.component import Component
-from rlbench_suite.core.task import Split, Task
+from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
 from .notation import (
@@ -64,20 +64,20 @@ from .notation import (
     pieces,
     read_move,
 )
+from .opening import Params, any_rank, choice, sample_opening
 from .players import FREEDOM, MATE, TIES, game_over_score, material, promise
 from .rules import (
     LIMIT,
     MOVES,
-    WORDS,
     Legal,
     Position,
     advance,
     cannot_mate,
     count_occurrences,
-    fingerprint,
     mix_bits,
     record_position,
 )
+from .sight import ACTION_COMPONENTS, OBSERVATION_COMPONENTS, OBSERVATION_SIZE, observe
 
 CARELESS, GREEDY, FARSIGHTED = range(3)
 PLAYING, WON, LOST, STALEMATE, REPETITION, FIFTY, INSUFFICIENT = range(7)
@@ -89,27 +89,6 @@ ENDS = {
     FIFTY: "a draw: 50 moves without a capture or a move of a pawn",
     INSUFFICIENT: "a draw: neither side can ever mate",
 }
-OPENING_PLIES = 4
-KINDS = ("pawns", "knights", "bishops", "rooks", "queens", "king")
-START_POSITION = Position(
-    np.array([0xFF00, 0x42, 0x24, 0x81, 0x08, 0x10, 0xFFFF], np.uint32),
-    np.array(
-        [0xFF << 16, 0x42 << 24, 0x24 << 24, 0x81 << 24, 0x08 << 24, 0x10 << 24, 0], np.uint32
-    ),
-    np.int32(15), np.int32(-1), np.int32(0),
-)  # fmt: skip
-"""The first position of chess."""
-
-
-class Params(NamedTuple):
-    """The start of the game."""
-
-    position: Position
-    """The first position, seen by the agent, who is to move."""
-    legal: Legal
-    """Its legal moves."""
-    black: Flag
-    """Whether the agent is Black, bool."""
 
 
 class State(NamedTuple):
@@ -150,16 +129,6 @@ def ending(position: Position, legal: Legal, repeats: jax.Array, mated: int) -> 
     return end.astype(jnp.int32)
 
 
-def any_rank(noise: jax.Array, count: jax.Array) -> jax.Array:
-    """Return a random number below a count, int32."""
-    return (noise % jnp.maximum(count, 1).astype(jnp.uint32)).astype(jnp.int32)
-
-
-def choice(condition: jax.Array, value: Any, alternative: Any) -> Any:
-    """Return one tree where a condition holds, and another elsewhere."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), value, alternative)
-
-
 class Replies(NamedTuple):
     """The agent's move, then the moves that the opponent has tried."""
 
@@ -195,54 +164,15 @@ class Chess(Task[Params, State]):
                 f"A difficulty of {card.id} is 0 (easy: careless), 1 (medium: greedy) or 2 (hard: "
                 f"looks ahead); got {difficulty!r}."
             )
-        self.observation_space = self.box(0.0, 1.0, (12 * 64 + 14,))
+        self.observation_space = self.box(0.0, 1.0, (OBSERVATION_SIZE,))
         self.action_space = spaces.Discrete(MOVES)
         self.reward_space = self.box(0.0, 1.0, ())
 
     # -- the functions of an episode ---------------------------------------------------------------
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
-        """Draw colour and opening: random half-moves until one comes out that fits."""
-        bits = self.bits(key, 2)
-        black = (bits[0] & 1).astype(bool)
-        plies = OPENING_PLIES + black.astype(jnp.int32)
-
-        def fits(position: Position, legal: Legal) -> jax.Array:
-            test = fingerprint(position)[0] % 4 == 0
-            return (
-                (test == (split == Split.TEST))
-                & (material(position) == 0)
-                & (legal.words != 0).any()
-            )
-
-        def step(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-            draws, half_moves, position, legal = carry
-            again = (half_moves == plies) | ~(legal.words != 0).any()
-            position, legal = choice(again, first, (position, legal))
-            noise = mix_bits(bits[1] + draws * np.uint32(0x9E3779B9))
-            position, legal = advance(position, legal.nth(any_rank(noise, legal.size())))
-            return draws + 1, jnp.where(again, 1, half_moves + 1), position, legal
-
-        def unfit(carry: tuple[Any, ...]) -> jax.Array:
-            _, half_moves, position, legal = carry
-            return (half_moves != plies) | ~fits(position, legal)
-
-        first = jax.tree.map(
-            jnp.asarray, (START_POSITION, Legal(self._first_moves, np.bool_(False)))
-        )
-        _, _, position, legal = lax.while_loop(unfit, step, (jnp.uint32(0), jnp.int32(0), *first))
-        return Params(position._replace(clock=jnp.int32(0)), legal, black)
-
-    @property
-    def _first_moves(self) -> np.ndarray:
-        """Return the legal moves of the first position.
-
-        Pawns move by one or two squares, and knights jump to two squares each.
-        """
-        words = np.zeros(WORDS, np.uint32)
-        words[[0, 16]] = 0xFF00  # planes 0 and 8
-        words[[2 * (56 + jump) for jump in (0, 7)]] = 0x42
-        return words
+        """Draw colour and opening."""
+        return sample_opening(self.bits(key, 2), split)
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Set up the position."""
@@ -320,62 +250,15 @@ class Chess(Task[Params, State]):
 
     def observation(self, state: State, key: jax.Array, params: Params) -> jax.Array:
         """Return the pieces of both sides, rights, clock and repetitions."""
-        position = state.position
-        own_pieces = position.own_pieces
-        kinds = position.kinds
-        pieces = [kinds & own_pieces, kinds & ~own_pieces]
-        words = jnp.stack([jnp.concatenate(halves) for halves in zip(*pieces, strict=True)], -1)
-        planes = (words.reshape(-1, 1) >> np.arange(32, dtype=np.uint32) & 1).reshape(-1)
-        rights = position.castling >> np.arange(4) & 1
-        passing = np.arange(8) == position.passing
-        counters = [
-            state.position.clock.astype(self.dtype) / LIMIT,
-            state.repeats.astype(self.dtype) / 2,
-        ]
-        blocks = [
-            *(block.astype(self.dtype) for block in (planes, rights, passing)),
-            jnp.stack(counters),
-        ]
-        return jnp.concatenate(blocks)
+        return observe(state.position, state.repeats, self.dtype)
 
     def observation_components(self) -> tuple[Component, ...]:
         """List the entries of :meth:`observation`, in order."""
-        return (
-            *(
-                Component(
-                    f"{side}_{kind}",
-                    f"where the {kind} of the {whose} stand; squares a1, b1, ..., h8",
-                    shape=(64,),
-                )
-                for side, whose in (("own", "agent"), ("foe", "opponent"))
-                for kind in KINDS
-            ),
-            Component(
-                "castling",
-                "rights to castle: own short, own long, the opponent's short, long",
-                shape=(4,),
-            ),
-            Component(
-                "passing", "file of the pawn that may be captured in passing, one-hot", shape=(8,)
-            ),
-            Component(
-                "clock", "fraction of the 50 moves without capture or move of a pawn that has gone"
-            ),
-            Component("repeats", "how often the position has occurred before, of 2"),
-        )
+        return OBSERVATION_COMPONENTS
 
     def action_components(self) -> tuple[Component, ...]:
         """List the moves."""
-        return (
-            Component(
-                "move",
-                "[plane, square from which a piece moves]; plane 8 (k - 1) + d: by k squares in "
-                "direction d (north, north-east, ... clockwise), 56 to 63: jumps of a knight, "
-                "clockwise from north-north-east; 64 + 3 p + i: a pawn becomes a knight, bishop "
-                "or rook (p) by a step north, north-east, north-west (i)",
-                shape=(73, 64),
-            ),
-        )
+        return ACTION_COMPONENTS
 
     def reward(
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
