@@ -1,6 +1,7 @@
 """Cards of the family ``marl``."""
 
-from rlbench_suite.core.task_card import Constraint, TaskCard
+from rlbench_suite.core.constraint import Constraint
+from rlbench_suite.core.task_card import TaskCard
 
 CARDS = (
     TaskCard(
@@ -55,6 +56,7 @@ CARDS = (
         yardsticks={"selfish": "rlbench_suite.envs.marl.route_choice:SelfishDrivers"},
         horizon=20,
         agents=42,
+        agent_range=(4, 10_000),
         tags=("discrete", "multi-agent", "economic"),
     ),
     TaskCard(
@@ -148,6 +150,7 @@ CARDS = (
         replay_tolerance=0.01,
         difficulties={"medium": 0.5, "easy": 0.75, "hard": 0.25},
         agents=16,
+        agent_range=(4, 10_000),
         tags=("continuous", "multi-agent"),
     ),
     TaskCard(

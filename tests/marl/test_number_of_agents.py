@@ -10,12 +10,19 @@ import jax
 import numpy as np
 import pettingzoo
 import pytest
+from gymnasium import spaces
 
 import rlbench_suite
+from rlbench_suite.baselines import configuration
 from rlbench_suite.baselines.ppo.agent import PPO
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task_card import id_without_agents
+from rlbench_suite.evaluation.analysis import sweeps
+from rlbench_suite.evaluation.protocol import EPISODES
+from rlbench_suite.evaluation.runs import runner
+from rlbench_suite.evaluation.runs.open_run import OpenRun
+from rlbench_suite.evaluation.runs.run import Run
 
 ID = "rlsuite/Vicsek-v0"
 
@@ -78,3 +85,46 @@ def test_a_policy_plays_among_more_agents_than_it_was_saved_with(tmp_path: Path)
     assert len(np.unique(together)) == 48
     with pytest.raises(ValueError, match="holds a policy of ppo for rlsuite/Vicsek-v0, not of ppo"):
         agent.load(path, card("FlockFormation-v0").build())
+
+
+def test_a_run_is_swept_over_the_number_of_agents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Policies play among fewer and more, and the default number gives the scores of the run."""
+    monkeypatch.setitem(EPISODES, "smoke", 4)
+    monkeypatch.setattr(configuration, "training_steps", lambda *_: 2_048)
+    plan = runner.plan("ppo,reference", "Kuramoto-v0", 1, "smoke")
+    with OpenRun.open(tmp_path / "run", plan) as run, run.sitting():
+        for event in runner.in_process(run):
+            assert event.kind != "failed", event.value
+    result = sweeps.sweep_setting(tmp_path / "run", None, "agents", ["16", "5", "40"])
+    scores = {cell.agent: cell.score for cell in Run.read(tmp_path / "run").results()}
+    for agent, table in result.scores().items():
+        assert table.shape == (1, 3)
+        assert table[0, 0] == scores[agent]
+        assert len({*table[0].tolist()}) == 3
+
+
+@pytest.mark.parametrize("name", ["Kuramoto-v0", "RouteChoice-v0"])
+def test_ten_thousand_agents_act_as_their_mean_field(name: str) -> None:
+    """Means over agents deviate as one over the square root of their number."""
+
+    def mean_reward(count: int) -> np.ndarray:
+        task = card(name, agents=count).build()
+        params = task.sample_params(jax.random.key(1), np.int32(0))
+
+        def first_reward(key: jax.Array) -> jax.Array:
+            state = task.initial(key, params)
+            size = np.prod(task.action_space.shape)
+            draws = jax.random.uniform(key, (int(size),)).reshape(task.action_space.shape)
+            is_discrete = isinstance(task.action_space, spaces.MultiDiscrete)
+            action = (draws * 3).astype(int) if is_discrete else (2 * draws - 1)
+            return task.reward(
+                state, action, task.transition(state, action, key, params), key, params
+            ).mean()
+
+        keys = jax.random.split(jax.random.key(0), 200)
+        return np.asarray(jax.jit(jax.vmap(first_reward))(keys))
+
+    spreads = [mean_reward(count).std() for count in (100, 10_000)]
+    assert spreads[0] / spreads[1] == pytest.approx(10, rel=0.35)

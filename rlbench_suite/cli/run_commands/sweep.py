@@ -35,8 +35,8 @@ def sweep(
         str,
         typer.Argument(
             help=(
-                "Setting of the task, such as `conditions`; `difficulty`; or a constant of the "
-                "plant, such as `inertia`."
+                "Setting of the task, such as `conditions`; `difficulty`; `agents`; or a constant "
+                "of the plant, such as `inertia`."
             ),
             show_default=False,
         ),
@@ -63,6 +63,8 @@ def sweep(
     **Examples**
 
     * `rlsuite-eval sweep runs/mine conditions calm,rough --task QuadcopterHover-v0`
+
+    * `rlsuite-eval sweep runs/mine agents 4,16,64 --task Kuramoto-v0`
 
     * `rlsuite-eval sweep runs/mine inertia 0.7:1.3:7`
     """
@@ -177,7 +179,7 @@ def _report(sweep: "Sweep") -> None:
     console = output_console()
     console.print(table)
     console.print(
-        "Scores: 0 is the better of random play and doing nothing, 1 the reference, both at the "
+        "Scores: 0 is the best play without skill, 1 the reference, both at the "
         "conditions of the run; 95 % intervals over seeds.",
         style="dim",
     )

@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from gymnasium import spaces
 
+from rlbench_suite.adapters.parallel import agent_spaces
 from rlbench_suite.contexts.context import times
 from rlbench_suite.core.agent import Agent, HostPolicy
 from rlbench_suite.core.policy import Policy, View, is_privileged
@@ -157,6 +158,9 @@ class Sweep:
 def sweep_setting(path: Path, task_id: str | None, parameter: str, values: Sequence[str]) -> Sweep:
     """Play the policies of a run at each value of a setting of a task, or at each difficulty.
 
+    ``agents`` is such a setting where the number of agents may vary: each agent then plays the same
+    policy among fewer or more of its kind.
+
     Raises:
         ValueError: the run does not have the task, the task takes no such setting or value, or its
             spaces change.
@@ -168,7 +172,11 @@ def sweep_setting(path: Path, task_id: str | None, parameter: str, values: Seque
         )
     run, task = _open(path, task_id)
     card = task.card
-    parameters = [*card.settings, *(["difficulty"] if card.difficulties else [])]
+    parameters = [
+        *card.settings,
+        *(["difficulty"] if card.difficulties else []),
+        *(["agents"] if card.agent_range else []),
+    ]
     if parameter not in parameters:
         if constants := [constant.name for constant in task.constants()]:
             if parameter in constants:
@@ -250,14 +258,29 @@ def _with_draws_of(task: Task[Any, Any], changed_task: Task[Any, Any]) -> Task[A
 def refuse_other_spaces(task: Task[Any, Any], changed_task: Task[Any, Any]) -> None:
     """Refuse a task that a policy for ``task`` cannot play.
 
+    Where the numbers of agents differ, spaces are those of one agent.
+
     Raises:
         ValueError: its action space differs, or the shapes of its observations.
     """
     cannot = f"A policy for {task.card.id} cannot play {changed_task.card.id}"
-    if changed_task.action_space != task.action_space:
+    observations, actions = _spaces_of_a_policy(task, changed_task)
+    changed_observations, changed_actions = _spaces_of_a_policy(changed_task, task)
+    if changed_actions != actions:
         raise ValueError(f"{cannot}: its action space is another.")
-    if _shapes(changed_task.observation_space) != _shapes(task.observation_space):
+    if _shapes(changed_observations) != _shapes(observations):
         raise ValueError(f"{cannot}: its observations have other shapes.")
+
+
+def _spaces_of_a_policy(task: Task[Any, Any], compared_task: Task[Any, Any]) -> tuple[Any, Any]:
+    """Return observation and action space: of one agent where two tasks have other numbers."""
+    agents = task.card.agents
+    if agents == compared_task.card.agents:
+        return task.observation_space, task.action_space
+    return (
+        agent_spaces(task.observation_space, agents)[0],
+        agent_spaces(task.action_space, agents)[0],
+    )
 
 
 def _shapes(space: Any) -> Any:
@@ -355,8 +378,9 @@ def _policies(
 
     Agents in ``omitted`` have none.
 
-    A learned policy is the same for all of them. A player of the family is made for each task,
-    because it may read the state. Language models have no policy.
+    A learned policy is the same for all of them, but for the number of agents that it plays. A
+    player of the family is made for each task, because it may read the state. Language models have
+    no policy.
     """
     for cell in run.manifest.cells():
         if (
@@ -377,12 +401,10 @@ def _policies(
         if agent.learns and load is None:
             raise ValueError(f"The agent {cell.agent!r} reads no saved policies: it has no load.")
         file = str(run.cell_path(cell) / "policy.safetensors")
-        policy = (
-            load(file, trained, budget=spec.budget)
-            if agent.learns
-            else _scripted_policy(agent, spec, trained)
-        )
-        yield cell, partial(_keep_policy, policy)
+        if agent.learns:
+            yield cell, partial(_load_policy, partial(load, file, budget=spec.budget), trained)
+        else:
+            yield cell, partial(_keep_policy, _scripted_policy(agent, spec, trained))
 
 
 def _scripted_policy(agent: Agent, spec: CellSpec, task: Task[Any, Any]) -> Any:
@@ -391,6 +413,11 @@ def _scripted_policy(agent: Agent, spec: CellSpec, task: Task[Any, Any]) -> Any:
         task, seed=spec.seed, budget=spec.budget, hyperparameters=spec.hyperparameters
     )
     return policy
+
+
+def _load_policy(load: Callable[[Task[Any, Any]], Any], trained: Task[Any, Any], task: Any) -> Any:
+    """Return a learned policy for the number of agents of a task."""
+    return load(trained if task.card.agents == trained.card.agents else task)
 
 
 def _keep_policy(policy: Any, task: Task[Any, Any]) -> Any:
