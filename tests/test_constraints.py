@@ -19,11 +19,12 @@ from rlbench_suite.adapters.rollout import play
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.checking.trial import random_action
+from rlbench_suite.core.constraint import Constraint
 from rlbench_suite.core.contract import ContractError
 from rlbench_suite.core.registry import all_cards, cards, constraint
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.scale import ZERO_PLAYERS
-from rlbench_suite.core.task_card import Constraint, TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 LIMIT = Constraint(counts="steps", limit=2.0, reason="to be broken")
 

@@ -38,10 +38,11 @@ from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.adapters.text import TextEnv
 from rlbench_suite.checking.checks import check_task, findings
 from rlbench_suite.cli.suite import app
+from rlbench_suite.core.constraint import Constraint
 from rlbench_suite.core.contract import ContractError
 from rlbench_suite.core.episode import ContextSource
 from rlbench_suite.core.policy import View
-from rlbench_suite.core.task_card import Constraint, TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 
 @pytest.mark.every_id

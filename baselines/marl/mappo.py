@@ -68,7 +68,7 @@ class MAPPO(PPO):
             raise CannotPlay(f"mappo trains several agents together; {card.id} has one. Use ppo.")
         if card.host:
             raise CannotPlay(f"mappo trains in one program, but {card.id} runs on the host.")
-        if type(task).alive is not Task.alive:
+        if task.defines("alive"):
             raise CannotPlay(
                 f"mappo learns from the team's reward, which goes on after an agent of {card.id} "
                 "has died. Use ppo."

@@ -429,7 +429,7 @@ class ModelBasedPPO(LearningAgent):
             )
         if card.agents > 1:
             raise CannotPlay(f"{card.id} has {card.agents} agents, and mbppo models one.")
-        if type(task).action_mask is not Task.action_mask:
+        if task.defines("action_mask"):
             raise CannotPlay(f"{card.id} has action masks, which mbppo does not model.")
 
     def compile(self, task: Task[Any, Any], config: Config) -> tuple[Programs, float]:

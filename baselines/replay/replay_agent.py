@@ -451,7 +451,7 @@ class ReplayAgent(LearningAgent):
             raise CannotPlay(
                 f"{self.name} trains in one compiled program, but {task.card.id} runs on the host."
             )
-        if type(task).alive is not Task.alive:
+        if task.defines("alive"):
             raise CannotPlay(
                 f"{self.name} stores every agent's steps, and agents of {task.card.id} die. PPO "
                 "leaves out the steps of the dead."

@@ -52,7 +52,8 @@ def make(
         settings: settings of the card that differ from those of the id, such as
             ``control="finite"`` or ``supply="rc"`` of a drive; ``context``, a mapping or a file of
             constants (:mod:`rlbench_suite.contexts.context`); ``agents``, a number of agents, where
-            the card has a range of them.
+            the card has a range of them; ``objectives="several"``, which shows the reward as
+            several objectives (:mod:`rlbench_suite.core.objectives`).
 
     Raises:
         ValueError: a value is unknown, or has no meaning for this task.
@@ -89,7 +90,9 @@ def make_vec(
             "vectorization_mode='sync')."
         )
     parameters = [*inspect.signature(TaskVectorEnv).parameters]
-    settings = [*card.settings, "context", *(["agents"] if card.agent_range else [])]
+    settings = [
+        *card.settings, "context", "objectives", *(["agents"] if card.agent_range else []),
+    ]  # fmt: skip
     for name in keywords:
         if name not in parameters + settings:
             raise unexpected(card.id, name, parameters + settings)

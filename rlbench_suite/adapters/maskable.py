@@ -120,7 +120,7 @@ def maskable(space: spaces.Space[Any]) -> spaces.Space[Any]:
 
 def has_masks(task: Task[Any, Any]) -> bool:
     """Return whether the task forbids actions in some states; simulators of the host do not."""
-    return getattr(type(task), "action_mask", Task.action_mask) is not Task.action_mask
+    return task.defines("action_mask")
 
 
 def shown_action_space(task: Task[Any, Any]) -> spaces.Space[Any]:

@@ -86,7 +86,7 @@ class TaskParallelEnv(ParallelEnv[str, Any, Any]):
                 self._joint.reward_space.low, self._joint.reward_space.high, strict=True
             )
         )
-        self._masked = type(task).action_mask is not Task.action_mask
+        self._masked = task.defines("action_mask")
         if self._masked:
             self._mask_ends = np.cumsum(
                 [mask_length(space) for space in self.action_spaces.values()]
@@ -467,5 +467,5 @@ def make_aec(task_id: str, **keywords: Any) -> AECEnv[str, Any, Any]:
     The agents act in turn: in a game in turns those whose turn it is, elsewhere one after another.
     """
     env = make(task_id, **keywords)
-    in_turns = type(env.task).acting is not Task.acting
+    in_turns = env.task.defines("acting")
     return TurnsEnv(env) if in_turns else parallel_to_aec(env)

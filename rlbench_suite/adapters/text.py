@@ -53,7 +53,7 @@ def action_in(reply: str) -> str:
     return answer
 
 
-SCALE = "0: the better of random play and doing nothing; 1: the reference player"
+SCALE = "0: the best play without skill; 1: the reference player"
 """The scale of scores, in words."""
 
 

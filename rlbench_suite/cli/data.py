@@ -52,8 +52,7 @@ def list_datasets() -> None:
     Console().print(table)
     print(
         f"Folder: {_root()} (set by MINARI_DATASETS_PATH). Score: mean over episodes; 0 is the "
-        "better of random play "
-        "and doing nothing, 1 is the reference player."
+        "best play without skill, 1 the reference player."
     )
 
 

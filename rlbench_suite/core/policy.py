@@ -134,7 +134,8 @@ def reference_player(task: Task[Any, Any]) -> Policy:
 def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
     """Return the player that a class ``module:Class`` makes for a task.
 
-    The class has a method ``for_task``.
+    The class has a method ``for_task``. The player of a task that is shown with several objectives
+    is made for the plain one, whose observations and actions are the same.
 
     Raises:
         ValueError: there is no such class, or it lacks that method.
@@ -145,7 +146,7 @@ def player_for(task: Task[Any, Any], entry_point: str) -> Policy:
             f"The player {entry_point} of {task.card.id} lacks the class method for_task(task), "
             "which makes it."
         )
-    player: Policy = player_class.for_task(task)
+    player: Policy = player_class.for_task(task.task_of_players)
     return player
 
 

@@ -29,8 +29,9 @@ import numpy as np
 from gymnasium import spaces
 
 from rlbench_suite.core.arrays import FloatArray
-from rlbench_suite.core.component import Component, Components, KeyFigure
-from rlbench_suite.core.task import Observation, Task
+from rlbench_suite.core.component import Component, Components
+from rlbench_suite.core.derived_task import DerivedTask
+from rlbench_suite.core.task import Observation
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.numerics import keys
 
@@ -49,16 +50,13 @@ class Params(NamedTuple):
     """Weight of each objective, ``(k,)``."""
 
 
-class SampledPreferences(Task[Params, Any]):
+class SampledPreferences(DerivedTask[Params]):
     """The task of this file's docstring around the plain task. Its states are those of that one."""
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
-        super().__init__(card, difficulty=difficulty, dtype=dtype)
         if card.without_preferences is None:
             raise ValueError(f"{card.id} has no plain task; make its card by with_preferences().")
-        self.plain: Task[Any, Any] = card.without_preferences.build(
-            difficulty=difficulty, dtype=dtype
-        )
+        super().__init__(card, card.without_preferences, difficulty=difficulty, dtype=dtype)
         plain = self.plain
         rows = (card.agents,) * (card.agents > 1)
         #: Number of objectives.
@@ -71,17 +69,14 @@ class SampledPreferences(Task[Params, Any]):
             and len(plain.observation_space.shape) == len(shape)
         )
         self.observation_space = self._space_with_weights()
-        self.action_space = plain.action_space
-        self.privileged_space = plain.privileged_space
-        self.global_state_space = plain.global_state_space
         # A weight may be as small as 0.
         self.reward_space = self.box(
             np.minimum(plain.reward_space.low, 0), np.maximum(plain.reward_space.high, 0)
         )
-        self.action_features = plain.action_features
-        self.period = plain.period
-        for name in ("measures", "errors", "ends_in_failure", "counts_turns", "picture_shape"):
-            setattr(self, name, getattr(plain, name))
+
+    def plain_params(self, params: Params) -> Any:
+        """Return the context of the plain task."""
+        return params.plain
 
     def _space_with_weights(self) -> spaces.Space[Any]:
         """Return the space of :meth:`show`.
@@ -108,16 +103,6 @@ class SampledPreferences(Task[Params, Any]):
         entries = observation if isinstance(observation, dict) else {"observation": observation}
         return {**entries, WEIGHTS: weights}
 
-    @property
-    def has_cost(self) -> bool:
-        """True if the plain task has a constraint cost."""
-        return self.plain.has_cost
-
-    @property
-    def success_meaning(self) -> str:
-        """The sentence of the plain task."""
-        return self.plain.success_meaning
-
     # -- the functions of an episode ---------------------------------------------------------------
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
@@ -139,14 +124,6 @@ class SampledPreferences(Task[Params, Any]):
         edges = jnp.concatenate(ends)
         return Params(self.plain.sample_params(plain_key, split), edges[1:] - edges[:-1])
 
-    def initial(self, key: jax.Array, params: Params) -> Any:
-        """Return the first state of the plain task."""
-        return self.plain.initial(key, params.plain)
-
-    def transition(self, state: Any, action: jax.Array, key: jax.Array, params: Params) -> Any:
-        """Return the next state of the plain task."""
-        return self.plain.transition(state, action, key, params.plain)
-
     def observation(self, state: Any, key: jax.Array, params: Params) -> Observation:
         """Return the observation of the plain task, and the weights."""
         return self.show(self.plain.observation(state, key, params.plain), params.weights)
@@ -156,44 +133,6 @@ class SampledPreferences(Task[Params, Any]):
     ) -> jax.Array:
         """Return the reward of the plain task, each objective multiplied by its weight."""
         return self.plain.reward(state, action, next_state, key, params.plain) * params.weights
-
-    def terminal(self, state: Any, key: jax.Array, params: Params) -> jax.Array:
-        """Return whether the plain task is over."""
-        return self.plain.terminal(state, key, params.plain)
-
-    def info(self, state: Any, params: Params) -> dict[str, jax.Array]:
-        """Return success and measures of the plain task."""
-        return self.plain.info(state, params.plain)
-
-    def action_mask(self, state: Any, params: Params) -> jax.Array | None:
-        """Return the legal actions of the plain task."""
-        return self.plain.action_mask(state, params.plain)
-
-    def after_illegal_action(self, state: Any, params: Params) -> Any:
-        """Return what the plain task makes of an illegal action."""
-        return self.plain.after_illegal_action(state, params.plain)
-
-    def alive(self, state: Any, params: Params) -> jax.Array | None:
-        """Return which agents of the plain task act."""
-        return self.plain.alive(state, params.plain)
-
-    def acting(self, state: Any, params: Params) -> jax.Array | None:
-        """Return which agents of the plain task move now."""
-        return self.plain.acting(state, params.plain)
-
-    def privileged(self, state: Any, params: Params) -> jax.Array | None:
-        """Return what a critic of the plain task may see."""
-        return self.plain.privileged(state, params.plain)
-
-    def global_state(self, state: Any, params: Params) -> jax.Array | None:
-        """Return the global state of the plain task."""
-        return self.plain.global_state(state, params.plain)
-
-    def cost(
-        self, state: Any, action: jax.Array, next_state: Any, params: Params
-    ) -> jax.Array | None:
-        """Return the constraint cost of the plain task, which has no weight."""
-        return self.plain.cost(state, action, next_state, params.plain)
 
     # -- text and pixels ---------------------------------------------------------------------------
 
@@ -207,18 +146,6 @@ class SampledPreferences(Task[Params, Any]):
         if not plain:
             return ()
         return (*plain, *weights) if self._is_flat else {"observation": plain, WEIGHTS: weights}
-
-    def action_components(self) -> Components:
-        """Name the entries of an action of the plain task."""
-        return self.plain.action_components()
-
-    def key_figures(self) -> tuple[KeyFigure, ...]:
-        """Return those of the plain task."""
-        return self.plain.key_figures()
-
-    def energy(self, quantities: Mapping[str, np.ndarray]) -> float | None:
-        """Return the energy of an episode of the plain task."""
-        return self.plain.energy(quantities)
 
     def describe(self, state: Any, params: Params) -> str:
         """Describe the plain task, and the weights."""
@@ -239,43 +166,3 @@ class SampledPreferences(Task[Params, Any]):
             f"{self.plain.rules()}\n\nThe return is the sum of {', '.join(self.card.objectives)}, "
             "each multiplied by its weight."
         )
-
-    def tools(self) -> list[dict[str, Any]]:
-        """Return the tools of the plain task."""
-        return self.plain.tools()
-
-    def draw(self, state: Any, params: Params) -> np.ndarray:
-        """Draw the plain task."""
-        return self.plain.draw(state, params.plain)
-
-    def draw_next(self, state: Any, params: Params, trail: list[Any]) -> np.ndarray:
-        """Draw the plain task as the next picture of an episode."""
-        return self.plain.draw_next(state, params.plain, trail)
-
-    def parse(self, text: str, state: Any, params: Params) -> np.ndarray:
-        """Read an action of the plain task.
-
-        Raises:
-            ValueError: the text is no action.
-        """
-        return self.plain.parse(text, state, params.plain)
-
-    def spell(self, action: np.ndarray, state: Any, params: Params) -> str:
-        """Return the reply that plays an action of the plain task."""
-        return self.plain.spell(action, state, params.plain)
-
-    def how_to_act(self) -> str:
-        """Tell what an action of the plain task looks like."""
-        return self.plain.how_to_act()
-
-    def why_over(self, state: Any, params: Params, info: dict[str, Any]) -> str:
-        """Say why the plain task is over."""
-        return self.plain.why_over(state, params.plain, info)
-
-    def why_illegal(self, action: np.ndarray, state: Any, params: Params) -> str:
-        """Say why the plain task forbids an action."""
-        return self.plain.why_illegal(action, state, params.plain)
-
-    def noop_action(self) -> np.ndarray:
-        """Return the action of the plain task that does nothing."""
-        return self.plain.noop_action()

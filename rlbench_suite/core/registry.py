@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from rlbench_suite.core.task_card import Constraint, TaskCard, load
+from rlbench_suite.core.constraint import Constraint
+from rlbench_suite.core.task_card import TaskCard, load
 from rlbench_suite.foundation.unknown_names import PROPOSED_NAMES, one_of, unknown
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ def card(task_id: str, **settings: Any) -> TaskCard:
     each once, as in ``Name-v0?setting=value&other=value``; ``settings`` override them. One may be
     ``difficulty``, a tier's name, which becomes the default of the card. Another may be
     ``context``, a mapping or a file of constants (:mod:`rlbench_suite.contexts.context`), a third
-    ``agents``, a number in the card's ``agent_range``.
+    ``agents``, a number in the card's ``agent_range``, a fourth ``objectives``, which is
+    ``several`` (:mod:`rlbench_suite.core.objectives`).
 
     Raises:
         OSError: the file of a context cannot be read.
@@ -144,6 +146,7 @@ def card(task_id: str, **settings: Any) -> TaskCard:
     difficulty = settings.pop("difficulty", None)
     context = settings.pop("context", None)
     agents = settings.pop("agents", None)
+    objectives = settings.pop("objectives", None)
     siblings = _siblings(task_card)
     fixed = dict(task_card.fixed)
     for key in [key for key in settings if key in fixed]:
@@ -160,6 +163,9 @@ def card(task_id: str, **settings: Any) -> TaskCard:
         task_card = task_card.with_agents(agents)
     if context is not None:
         task_card = _with_context(task_card, context)
+    if objectives is not None:
+        one_of(f"objectives of {full}", objectives, ("several",))
+        task_card = task_card.with_objectives()
     return task_card if difficulty is None else task_card.with_difficulty(difficulty)
 
 

@@ -125,7 +125,26 @@ class Described(abc.ABC):
 
         Its card then has the limit.
         """
-        return getattr(type(self), "cost", Task.cost) is not Task.cost
+        return self.defines("cost")
+
+    def defines(self, function: str) -> bool:
+        """Tell whether the task has an optional function of its own, such as ``action_mask``."""
+        of_every_task = getattr(Task, function)
+        return getattr(type(self), function, of_every_task) is not of_every_task
+
+    @property
+    def task_of_players(self) -> Any:
+        """The task that its players are made for: this one, or a plain one that is played alike."""
+        return self
+
+    @property
+    def price_names(self) -> tuple[str, ...]:
+        """Names of what a reward takes: ``cost``, ``effort``, or ``time`` where it has neither.
+
+        They are objectives beside the reward (:mod:`rlbench_suite.core.objectives`).
+        """
+        prices = {"cost": self.has_cost, "effort": isinstance(self.action_space, spaces.Box)}
+        return tuple(name for name, counts in prices.items() if counts) or ("time",)
 
     @property
     def success_meaning(self) -> str:

@@ -22,6 +22,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from rlbench_suite.contexts.numerals import read_integer
+from rlbench_suite.core.constraint import Constraint
 from rlbench_suite.core.scale import (
     ANCHORS,
     MAX_CHANCE_SUCCESS,
@@ -40,7 +41,9 @@ SPLITS = ("train", "test")
 DTYPES = ("float32", "float64")
 SCORES_FILE = "reference_scores.json"
 ONE_SHOT_FILE = "one_shot_scores.json"
-KEYWORDS = ("split", "difficulty", "context", "view", "dtype", "render_mode", "weights")
+KEYWORDS = (
+    "split", "difficulty", "context", "view", "dtype", "render_mode", "weights", "objectives",
+)  # fmt: skip
 """Keywords that ``gymnasium.make`` takes for every id, besides the settings of its card."""
 
 _BUILT: dict[tuple[Any, ...], Any] = {}
@@ -54,45 +57,6 @@ MAX_BUILT_TASKS = 128
 
 The number is bounded because a difficulty may be any number, and each makes a task of its own.
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class Constraint:
-    """Limit on the cost of an episode, apart from the reward.
-
-    It is set on the mean over episodes, as in safe RL.
-    """
-
-    counts: str
-    """Meaning of the cost of a step, with its unit."""
-    limit: float
-    """Largest mean cost of an episode that keeps the constraint."""
-    reason: str
-    """Why the limit lies there."""
-
-    def __str__(self) -> str:
-        return (
-            f"an episode costs at most {self.limit:g} on average; cost: {self.counts}. Limit: "
-            f"{self.reason}"
-        )
-
-    def broken_by(self, cost: Any) -> Any:
-        """Return whether a cost does not keep the limit; also for arrays.
-
-        A cost that is not a number does not.
-        """
-        return (cost <= self.limit) ^ True
-
-    def broken_by_seeds(self, *mean_costs: float) -> bool:
-        """Return whether seeds break the constraint, given the mean cost of each.
-
-        The mean over these seeds is compared with the limit.
-        """
-        return bool(self.broken_by(math.fsum(mean_costs) / len(mean_costs)))
-
-    def constrained_score(self, score: float, mean_cost: float) -> float:
-        """Return a normalised score where the constraint holds, and at most 0 elsewhere."""
-        return min(score, 0.0) if self.broken_by(mean_cost) else score
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +131,8 @@ class TaskCard:
             without opponents.
         without_preferences: the card of the plain task, if this one is :meth:`with_preferences`;
             None otherwise.
+        without_objectives: the card of the plain task, if this one is :meth:`with_objectives`; None
+            otherwise.
         host: True if a simulator of the host computes it (:mod:`rlbench_suite.core.host`) instead
             of pure functions.
         requires: module that computes it and that may be missing. Tests and pages then leave the
@@ -221,6 +187,7 @@ class TaskCard:
     agent_range: tuple[int, int] | None = None
     game: JointGame | None = None
     without_preferences: TaskCard | None = None
+    without_objectives: TaskCard | None = None
     host: bool = False
     requires: str = ""
     trained_on: str = ""
@@ -314,8 +281,11 @@ class TaskCard:
     def measured_id(self) -> str:
         """The id under which files of measured scores have the task.
 
-        It is this one without a difficulty.
+        It is this one without a difficulty. A card with several objectives has the returns of the
+        plain task, whose file it reads.
         """
+        if self.without_objectives is not None:
+            return self.without_objectives.measured_id
         return re.sub(r"[?&]difficulty=[^&]*$", "", self.id)
 
     def with_difficulty(self, tier: object) -> TaskCard:
@@ -432,6 +402,39 @@ class TaskCard:
             optima={},
         )
 
+    def with_objectives(self) -> TaskCard:
+        """Return the card of the task whose reward is shown as several objectives.
+
+        See :mod:`rlbench_suite.core.objectives`. It is this card if it is one of that kind. Its
+        players and measured scores are those of this card.
+
+        Raises:
+            ValueError: the task has several objectives, is a game, or a simulator of the host
+                computes it.
+        """
+        if self.without_objectives is not None:
+            return self
+        if self.objectives:
+            raise ValueError(
+                f"{self.id} has objectives of its own: {', '.join(self.objectives)}. Leave "
+                "objectives out."
+            )
+        if self.host:
+            raise ValueError(f"{self.id} runs on the host; its reward is one number.")
+        if self.game is not None:
+            raise ValueError(f"{self.id} is a game, whose reward is what one side wins.")
+        names = self.build().price_names
+        return replace(
+            self,
+            id=self._id_with("objectives=several"),
+            entry_point="rlbench_suite.core.objectives:SeveralObjectives",
+            without_objectives=self,
+            objectives=("reward", *names),
+            weights=(1.0, *(0.0 for _ in names)),
+            puzzle="",
+            solvable="",
+        )
+
     @property
     def measured_players(self) -> tuple[str, ...]:
         """Names of the players that ``rlsuite dev calibrate`` measures."""
@@ -508,6 +511,8 @@ class TaskCard:
 
         The file lies in the package of the task or beside its context.
         """
+        if self.without_objectives is not None:
+            return self.without_objectives.scores_path(file)
         if self.context:
             return self.context.scores_path
         # Does not import the task's own file.

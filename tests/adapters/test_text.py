@@ -273,7 +273,7 @@ def test_the_last_observation_says_why_the_episode_is_over_and_asks_for_nothing(
     assert terminated
     assert observation.splitlines()[-1] == (
         f"The episode is over: found the treasure worth 0.7. Score: {info['score']:.2f} "
-        "(0: the better of random play and doing nothing; 1: the reference player)."
+        "(0: the best play without skill; 1: the reference player)."
     )
     assert env.unwrapped.task.how_to_act() not in observation
 

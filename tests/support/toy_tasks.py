@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from rlbench_suite.core.constraint import Constraint
 from rlbench_suite.core.task import Task
-from rlbench_suite.core.task_card import Constraint, TaskCard
+from rlbench_suite.core.task_card import TaskCard
 
 
 class Clock(NamedTuple):

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from rlbench_suite.core.task_card import Constraint, TaskCard
+from rlbench_suite.core.constraint import Constraint
+from rlbench_suite.core.task_card import TaskCard
 
 FAMILY = "rlbench_suite.envs.driving"
 DENSITIES = {"medium": 16.0, "easy": 10.0, "hard": 25.0}  # Vehicles per kilometre and lane

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from rlbench_suite.core.task_card import Constraint, TaskCard
+from rlbench_suite.core.constraint import Constraint
+from rlbench_suite.core.task_card import TaskCard
 
 _MACHINES = {
     "PermExDc": "a permanently excited direct-current machine",

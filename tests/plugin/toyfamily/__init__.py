@@ -1,6 +1,7 @@
 """A family as a third party would ship it: two tiny tasks, and agents that behave and misbehave."""
 
-from rlbench_suite.core.task_card import Constraint, TaskCard
+from rlbench_suite.core.constraint import Constraint
+from rlbench_suite.core.task_card import TaskCard
 
 CARDS = (
     TaskCard(

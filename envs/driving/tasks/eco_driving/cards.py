@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from rlbench_suite.core.task_card import Constraint, TaskCard
+from rlbench_suite.core.constraint import Constraint
+from rlbench_suite.core.task_card import TaskCard
 
 SOURCE = (
     "Jayawardana et al. 2025, IntersectionZoo, arXiv:2410.15221; Treiber et al. 2000, "

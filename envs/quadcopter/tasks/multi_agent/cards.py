@@ -1,6 +1,7 @@
 """Cards of the tasks of many quadcopters."""
 
-from rlbench_suite.core.task_card import Constraint, TaskCard
+from rlbench_suite.core.constraint import Constraint
+from rlbench_suite.core.task_card import TaskCard
 
 _SWARMS = {"": (8, 2.0), "2": (2, 2.0), "32": (32, 2.5), "128": (128, 4.0)}
 """Suffix of the id to the number of vehicles and the radius of the sphere that they cross, m."""
