@@ -21,6 +21,7 @@ import rlbench_suite  # noqa: F401  (registers the ids)
 from rlbench_suite.core.episode import Role, draw_key
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.text.chess.notation import fen, members, move_name, read_move
+from rlbench_suite.envs.text.chess.opening import first_moves
 from rlbench_suite.envs.text.chess.players import promise
 from rlbench_suite.envs.text.chess.rules import (
     LIMIT,
@@ -464,7 +465,7 @@ def test_splits_share_no_opening_and_both_colours_occur() -> None:
 
 
 def test_the_first_moves_are_those_of_the_first_position() -> None:
-    np.testing.assert_array_equal(CARD.build()._first_moves, words_of(chess.Board()))
+    np.testing.assert_array_equal(first_moves(), words_of(chess.Board()))
 
 
 def test_a_difficulty_is_one_of_three() -> None:
