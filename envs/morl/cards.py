@@ -1,6 +1,18 @@
 """Cards of the family ``morl``."""
 
+from typing import Any
+
 from rlbench_suite.core.task_card import TaskCard
+
+
+def _car_objectives(*names: str) -> dict[str, Any]:
+    """Return the fields of these objectives of ``MOMountainCar-v0``."""
+    return {
+        "objectives": names,
+        "weights": (1.0,) * len(names),
+        "hypervolume_reference": tuple(0.0 if name == "speed" else -200.0 for name in names),
+    }
+
 
 CARDS = (
     TaskCard(
@@ -148,6 +160,28 @@ CARDS = (
             "in an eighth of the episodes all three weights are negative, and it is best to stay "
             "at the start and collect nothing"
         ),
+        tags=("discrete", "multi-objective"),
+    ),
+    TaskCard(
+        id="rlsuite/MOMountainCar-v0",
+        family="morl",
+        summary="Swing a weak car out of a valley soon, with few pushes back and few forth.",
+        source=(
+            "Moore 1990, doi:10.48456/tr-209; rules: MO-Gymnasium 1.3.2, mo-mountaincar-v0; "
+            "sampled gravity and weights are ours"
+        ),
+        entry_point="rlbench_suite.envs.morl.mountain_car:make",
+        reference="rlbench_suite.envs.morl.mountain_car_planner:RolloutPlanner",
+        horizon=200,
+        choices={"rewards": ("weighted", "pushes", "moves", "speed", "moves-speed")},
+        fields_by_choice={
+            "rewards=weighted": _car_objectives("time", "reverse", "forward"),
+            "rewards=pushes": _car_objectives("time", "reverse", "forward"),
+            "rewards=moves": _car_objectives("time", "move"),
+            "rewards=speed": _car_objectives("time", "speed"),
+            "rewards=moves-speed": _car_objectives("time", "move", "speed"),
+        },
+        **_car_objectives("time", "reverse", "forward"),
         tags=("discrete", "multi-objective"),
     ),
 )

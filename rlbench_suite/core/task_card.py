@@ -107,6 +107,8 @@ class TaskCard:
             default first; the card fills the defaults into ``settings``. Another value gives an id
             of its own, ``rlsuite/Name-v0?setting=value``. This id is in no list and no suite, and
             has no measured scores.
+        fields_by_choice: fields of the card that depend on a choice, such as ``objectives``: by
+            ``setting=value``, for every value of that setting.
         meaningless: values that other cards of the family have and this one has not, as
             ``setting=value``, with the reason that the error gives.
         context: constants of the user's own in place of the shipped ones; None for a shipped task.
@@ -174,6 +176,7 @@ class TaskCard:
     solvable: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fields_by_choice: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     meaningless: Mapping[str, str] = field(default_factory=dict)
     context: Context | None = None
     listed: bool = True
@@ -275,7 +278,10 @@ class TaskCard:
         query = "&".join(f"{name}={settings[name]}" for name in changed)
         plain_id = self.id.partition("?")[0]
         task_id = f"{plain_id}?{query}" if query else plain_id
-        return replace(self, id=task_id, settings=settings, optimum=None, optima={})
+        fields: dict[str, Any] = {"optimum": None, "optima": {}}
+        for name, value in settings.items():
+            fields |= self.fields_by_choice.get(f"{name}={value}", {})
+        return replace(self, id=task_id, settings=settings, **fields)
 
     @property
     def measured_id(self) -> str:

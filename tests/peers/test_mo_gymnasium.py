@@ -1,4 +1,4 @@
-"""Deep Sea Treasure, Resource Gathering and Fruit Tree against MO-Gymnasium, step by step."""
+"""Multi-objective tasks against MO-Gymnasium, step by step."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import pytest
 from rlbench_suite.adapters.task_env import TaskEnv
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.morl.deep_sea_treasure import DeepSeaTreasure
+from rlbench_suite.envs.morl.mountain_car import State
 from rlbench_suite.envs.morl.resource_gathering import DEATH, PublishedMap
 
 mo_gymnasium = pytest.importorskip("mo_gymnasium", reason="needs the extra peers")
@@ -155,3 +156,36 @@ def test_every_leaf_of_the_fruit_tree_equals_mo_gymnasium(depth: int) -> None:
             np.testing.assert_array_equal((int(state.row), int(state.index)), expected)
             np.testing.assert_array_equal(own_reward, reward)
             assert own_terminated == terminated
+
+
+CAR_IDS = {
+    "pushes": "mo-mountaincar-v0",
+    "moves": "mo-mountaincar-timemove-v0",
+    "speed": "mo-mountaincar-timespeed-v0",
+    "moves-speed": "mo-mountaincar-3d-v0",
+}
+
+
+@pytest.mark.parametrize("rewards", CAR_IDS)
+def test_every_step_of_mountain_car_equals_mo_gymnasium(rewards: str) -> None:
+    """Random pushes that are held for some steps, without a time limit; some episodes arrive."""
+    peer = mo_gymnasium.make(CAR_IDS[rewards]).unwrapped
+    ours = card("MOMountainCar-v0", rewards=rewards).build()
+    params = ours.sample_params(None, None)
+    random = np.random.default_rng(0)
+    arrivals = 0
+    for episode in range(10):
+        start, _ = peer.reset(seed=episode)
+        peer.state = tuple(start)
+        state = State(*start)
+        for action in np.repeat(random.integers(0, 3, 10), 15):
+            expected, reward, terminated, _, _ = peer.step(int(action))
+            state = ours.transition(state, action, None, params)
+            np.testing.assert_allclose(state, expected, rtol=1e-4, atol=1e-5)  # float32 here
+            own_reward = ours.reward(None, action, state, None, params)
+            np.testing.assert_allclose(own_reward, reward, atol=2e-4)
+            assert bool(ours.terminal(state, None, params)) == terminated
+            if terminated:
+                arrivals += 1
+                break
+    assert arrivals > 0
