@@ -42,17 +42,20 @@ from .vector_q import (
 class Config(VectorConfig):
     """Hyperparameters of Envelope Q-learning, in ``hyperparameters/envelope.yaml``."""
 
-    sampled_weights: int = 8
+    sampled_weights: int = 4
     """Weights for which an update learns each of its steps."""
     homotopy: float = 0.5
     """Fraction of the run during which the loss moves from vectors to utilities."""
+    last_share: float = 1.0
+    """Share of utilities in the loss then."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sampled_weights < 1:
             raise ValueError(f"sampled_weights must be at least 1, got {self.sampled_weights}.")
-        if not 0 <= self.homotopy <= 1:
-            raise ValueError(f"homotopy must lie in [0, 1], got {self.homotopy}.")
+        for name in ("homotopy", "last_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}.")
 
 
 # -- target ----------------------------------------------------------------------------------------
@@ -112,7 +115,7 @@ class EnvelopeQ(ConditionedQ):
         later = envelope(next_values, target_values, weights, mask)
         target = batch.reward + config.gamma * jnp.where(batch.terminated[:, None], 0, later)
         duration = max(1.0, config.homotopy * config.steps / config.num_envs)
-        share = jnp.clip(training.steps / duration, 0, 1)
+        share = self.config.last_share * jnp.clip(training.steps / duration, 0, 1)
         gradient = jax.grad(self.loss)(learner.networks, target, batch, weights, share)
         return self.descend(learner, gradient)
 

@@ -49,9 +49,9 @@ class VectorConfig(ReplayConfig):
     """Hyperparameters that all agents with vector values share."""
 
     num_envs: int = 16
-    updates: int = 1
+    updates: int = 4
     batch_size: int = 64
-    target_period: int = 200
+    target_period: int = 100
     """Updates between copies to the target network."""
     epsilon: float = 0.05
     """Final probability of a random action; it falls linearly from 1."""
@@ -80,9 +80,12 @@ class VectorNetwork(NamedTuple):
     def initial(
         cls, seed: int, inputs: int, hidden: tuple[int, ...], actions: int, objectives: int
     ) -> VectorNetwork:
-        """Return a network with orthogonal weights."""
+        """Return a network with orthogonal weights, whose values are nearly 0.
+
+        The best of many values that differ by chance alone would mislead the first targets.
+        """
         widths = inputs, *hidden, actions * objectives
-        return cls(initial_layers(np.random.default_rng(seed), widths, 1.0))
+        return cls(initial_layers(np.random.default_rng(seed), widths, 0.01))
 
     def values(self, inputs: jax.Array, objectives: int) -> jax.Array:
         """Return the values ``(..., actions, k)`` for normalised inputs."""

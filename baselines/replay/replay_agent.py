@@ -451,7 +451,8 @@ class ReplayAgent(LearningAgent):
             raise CannotPlay(
                 f"{self.name} trains in one compiled program, but {task.card.id} runs on the host."
             )
-        if type(task).alive is not Task.alive:
+        plain = getattr(task, "plain", task)  # without sampled preferences
+        if type(plain).alive is not Task.alive:
             raise CannotPlay(
                 f"{self.name} stores every agent's steps, and agents of {task.card.id} die. PPO "
                 "leaves out the steps of the dead."

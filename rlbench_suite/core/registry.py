@@ -38,6 +38,7 @@ AGENTS = {
     "mbppo": "rlbench_suite.baselines.ppo.model_based:ModelBasedPPO",
     "hdpo": "rlbench_suite.baselines.hdpo:HDPO",
     "weighted-ppo": "rlbench_suite.baselines.morl.weighted_ppo:WeightedPPO",
+    "weighted-sac": "rlbench_suite.baselines.morl.weighted_sac:WeightedSAC",
     "pareto-q": "rlbench_suite.baselines.morl.pareto_q:ParetoQ",
     "pcn": "rlbench_suite.baselines.morl.pcn:PCN",
     "morl-d": "rlbench_suite.baselines.morl.morl_d:MORLD",

@@ -15,6 +15,7 @@ from rlbench_suite.baselines.morl.envelope import Envelope, envelope
 from rlbench_suite.baselines.morl.gpi_ls import GPILS, corner_weights
 from rlbench_suite.baselines.morl.morl_d import MORLD, adapt_weights
 from rlbench_suite.baselines.morl.pcn import PCN
+from rlbench_suite.baselines.morl.weighted_sac import WeightedSAC
 from rlbench_suite.core.agent import CannotPlay
 from rlbench_suite.core.policy import FinitePolicySet, PolicySet
 from rlbench_suite.core.registry import card
@@ -22,7 +23,15 @@ from rlbench_suite.evaluation import protocol
 from rlbench_suite.evaluation.statistics.pareto import non_dominated
 
 TASK = card_of(Exits, **EXITS).build()
-SHORT: dict[str, Any] = {"total_steps": 4_000, "num_envs": 8, "reports": 8}
+SHORT: dict[str, Any] = {
+    "total_steps": 4_000,
+    "num_envs": 8,
+    "updates": 4,
+    "target_period": 50,
+    "learning_starts": 200,
+    "learning_rate": 3e-3,
+    "reports": 8,
+}
 """Settings of agents with replay, for the toy."""
 
 
@@ -41,12 +50,6 @@ def front_of(agent: Any, folder: Path) -> protocol.Front:
     return outcome.front
 
 
-def ends_of_the_front() -> list[list[float]]:
-    """Return the first and the last exit, which alone are best for some weighted sum."""
-    exact = TASK.pareto_front()
-    return exact[[0, 2]].tolist()
-
-
 # -- learning --------------------------------------------------------------------------------------
 
 
@@ -57,17 +60,33 @@ def test_pcn_learns_a_concave_front_whole(tmp_path: Path) -> None:
 
 
 def test_chebyshev_members_reach_the_concave_part(tmp_path: Path) -> None:
-    agent = MORLD(scalarisation="chebyshev", gamma=1.0, learning_rate=3e-3, **SHORT)
+    agent = MORLD(scalarisation="chebyshev", gamma=1.0, **SHORT)
     front = front_of(agent, tmp_path)
     assert non_dominated(front.returns.round(4)) == pytest.approx(TASK.pareto_front())
 
 
 @pytest.mark.parametrize("agent_class", [Envelope, GPILS, MORLD])
 def test_weighted_sums_reach_the_corners_of_the_hull(agent_class: Any, tmp_path: Path) -> None:
-    front = front_of(agent_class(learning_rate=3e-3, **SHORT), tmp_path)
-    assert non_dominated(front.returns.round(4)).tolist() == pytest.approx(
-        np.array(ends_of_the_front())
-    )
+    front = front_of(agent_class(**SHORT), tmp_path)
+    ends = TASK.pareto_front()[[0, 2]]  # which alone are best for some weighted sum
+    assert non_dominated(front.returns.round(4)) == pytest.approx(ends)
+
+
+def test_weighted_sac_steers_to_what_weights_ask_for(tmp_path: Path) -> None:
+    """The ball settles near 1 for the first aim, near -1 for the second, and between for both."""
+    task = card_of(TwoAims).build()
+    agent = WeightedSAC(total_steps=3_000, num_envs=8, hidden=[32, 32], reports=1)
+    *_, policy = agent.train(task, seed=0, budget="smoke")
+    file = str(tmp_path / "policy.safetensors")
+    agent.save(policy, file)
+    front = protocol.evaluate_front(task, agent.load(file, task), range(5))
+    assert front is not None
+    left_only, *_, right_only = front.returns
+    assert right_only[0] > left_only[0] + 4
+    assert left_only[1] > right_only[1] + 4
+    assert (front.weights * front.returns).sum(1).min() > -12
+    with pytest.raises(CannotPlay, match="weighted-sac plays bounded Box"):
+        agent.check(TASK)
 
 
 def test_they_say_what_they_cannot_play() -> None:
@@ -97,9 +116,9 @@ def test_crowding_distances_by_hand() -> None:
 
 
 def test_far_and_repeated_episodes_go_first() -> None:
-    returns = jnp.array([[4.0, 0.0], [0.0, 4.0], [4.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    returns = jnp.array([[4.0, 0.0], [0.0, 4.0], [4.0, 0.0], [1.0, 1.0], [0.5, 0.5]])
     order = np.argsort(-np.asarray(stored_episodes.closeness(returns, 0.0)), kind="stable")
-    assert order.tolist() == [0, 1, 2, 3, 4]
+    assert order.tolist() == [0, 1, 3, 2, 4]
 
 
 def test_an_envelope_is_the_best_of_all_actions_for_all_weights() -> None:
