@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlbench_suite.core.arrays import FlagArray, FloatArray, Int
+from rlbench_suite.core.arrays import FloatArray, Int
 from rlbench_suite.evaluation.statistics.fronts import weight_lattice
 
 from ..replay.replay_agent import Experience, LearnerState
@@ -101,7 +101,7 @@ class Support(NamedTuple):
 
     weights: FloatArray
     """``(S, k)``"""
-    is_used: FlagArray
+    is_used: FloatArray
     """``(S,)``: 1 for entries that hold weights, else 0; float32, as files hold it."""
     newest: Int
     """Entry that the present chunk trains for; float32."""

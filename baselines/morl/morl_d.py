@@ -13,8 +13,8 @@ the network of a neighbour, one with similar weights, that serves its weights be
 second half of the run weights adapt, so that members move apart on the front: by Pareto simulated
 annealing (Czyzak & Jaszkiewicz 1998, doi:10.1002/(SICI)1099-1360(199801)7:1), as in the paper.
 
-Each member is a network of vector action values; all are trained in one batch. The values by which
-members are compared are their own at the first observations of the environments.
+Each member is a network of vector action values; all are trained in one batch. Members are compared
+by what their training episodes returned.
 
 Read from top to bottom: configuration, population, algorithm, policy, agent.
 """
@@ -22,7 +22,6 @@ Read from top to bottom: configuration, population, algorithm, policy, agent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
@@ -99,11 +98,15 @@ class Population(NamedTuple):
     weights: FloatArray
     """``(P, k)``"""
     values: FloatArray
-    """Vector value of each member at the first observations, ``(P, k)``."""
+    """Mean return of each member in the last chunk in which it played, ``(P, k)``."""
     best: FloatArray
     """Largest value of each objective so far, ``(k,)``."""
     scale: FloatArray
     """Range of the values of each objective, ``(k,)``."""
+    sums: FloatArray
+    """Sum of the returns of each member's episodes in this chunk, ``(P, k)``."""
+    episodes: FloatArray
+    """Their number, ``(P,)``; float32, as files hold it."""
 
 
 def adapt_weights(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -161,11 +164,27 @@ class Decomposition(VectorQ):
         """Return weights that cover the simplex evenly."""
         weights = weight_lattice(self.objectives, self.config.population).astype(np.float32)
         ends = np.full(self.objectives, -np.inf, np.float32)
-        return Population(weights, np.zeros_like(weights), ends, np.ones_like(ends))
+        return Population(
+            weights=weights,
+            values=np.zeros_like(weights),
+            best=ends,
+            scale=np.ones_like(ends),
+            sums=np.zeros_like(weights),
+            episodes=np.zeros(len(weights), np.float32),
+        )
+
+    def record(
+        self, plan: Population, over: jax.Array, preference: jax.Array, returns: jax.Array
+    ) -> Population:
+        """Return the plan with the returns of episodes that ended."""
+        return plan._replace(
+            sums=plan.sums.at[preference].add(jnp.where(over[:, None], returns, 0)),
+            episodes=plan.episodes.at[preference].add(over),
+        )
 
     def optimiser(self) -> optax.GradientTransformation:
         """Return Adam without a bound on the gradient's norm, by which members would interfere."""
-        return optax.adam(self.config.learning_rate, eps=1e-5)
+        return optax.adam(self.learning_rate(), eps=1e-5)
 
     def sample_preferences(self, plan: Population, key: jax.Array, count: int) -> jax.Array:
         """Return the numbers of members, drawn uniformly."""
@@ -257,58 +276,43 @@ class Decomposition(VectorQ):
 
     # -- cooperation, between chunks ---------------------------------------------------------------
 
-    @cached_property
-    def _compare(self) -> Any:
-        """Compiled function that returns values of members, and what they are worth to others."""
-
-        def compute(members: Any, plan: Population, moments: Any, first_x: Any) -> Any:
-            x = moments.x.normalise(first_x)
-            values = self.all_values(members, x)
-            nothing = jnp.zeros((len(first_x), self.objectives))
-            utility = jax.vmap(
-                lambda weights, values: self.scalarise(
-                    plan, jnp.broadcast_to(weights, nothing.shape), values, nothing
-                )
-            )(plan.weights, values)
-            means = jax.vmap(take_action)(values, utility.argmax(-1)).mean(1)
-            best = jnp.maximum(plan.best, means.max(0))
-            scale = jnp.maximum(jnp.ptp(means, axis=0), 1e-3)
-            plan = plan._replace(values=means, best=best, scale=scale)
-            worth = jax.vmap(
-                lambda weights: self.scalarise(
-                    plan, weights[None], means[None], jnp.zeros((1, self.objectives))
-                )[0]
-            )(plan.weights)
-            return plan, worth
-
-        return jax.jit(compute)
-
     def replan(self, training: TrainingState) -> TrainingState:
         """Let members take over networks of neighbours, then adapt weights."""
         config = self.config
-        networks = training.learner.networks
-        plan, worth = self._compare(
-            networks.members, training.plan, training.moments, training.first_x
-        )
-        weights, values = np.array(plan.weights), np.array(plan.values)
-        worth = np.array(worth)
-        distance = ((weights[:, None] - weights) ** 2).sum(-1)
-        rank = distance.argsort(1, kind="stable").argsort(1)
+        plan = jax.tree.map(np.array, training.plan)
+        counts = np.maximum(plan.episodes, 1)[:, None]
+        values = np.where(plan.episodes[:, None] > 0, plan.sums / counts, plan.values)
+        best = np.maximum(plan.best, values.max(0))
+        scale = np.maximum(np.ptp(values, axis=0), TOLERANCE)
+        plan = plan._replace(best=best, scale=scale)
+        nothing = np.zeros((len(values), self.objectives), np.float32)
+        options = np.broadcast_to(values, (len(values), *values.shape))
+        worth = np.array(self.scalarise(plan, plan.weights, options, nothing))
+        distance = ((plan.weights[:, None] - plan.weights) ** 2).sum(-1)
+        rank = distance.argsort(1, kind="stable").argsort(1, kind="stable")
         worth[rank > config.neighbours] = -np.inf
-        source = worth.argmax(1)
-        donors = jnp.asarray(source)
+        donors = worth.argmax(1)
 
         def take_over(networks: Networks) -> Networks:
             members = jax.tree.map(lambda leaf: leaf[donors], networks.members)
             return networks._replace(members=members)
 
         learner = training.learner._replace(
-            networks=take_over(networks), targets=take_over(training.learner.targets)
+            networks=take_over(training.learner.networks),
+            targets=take_over(training.learner.targets),
         )
-        values = values[source]
+        values = values[donors].astype(np.float32)
+        weights = plan.weights
         if int(training.steps) * config.num_envs >= config.adaptation * config.steps:
             weights = adapt_weights(weights, values).astype(np.float32)
-        plan = plan._replace(weights=weights, values=values)
+        plan = plan._replace(
+            weights=weights,
+            values=values,
+            best=best.astype(np.float32),
+            scale=scale.astype(np.float32),
+            sums=np.zeros_like(values),
+            episodes=np.zeros_like(plan.episodes),
+        )
         return training._replace(learner=learner, plan=plan)
 
 

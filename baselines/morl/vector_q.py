@@ -51,12 +51,14 @@ class VectorConfig(ReplayConfig):
     num_envs: int = 16
     updates: int = 4
     batch_size: int = 64
-    target_period: int = 100
+    target_period: int = 50
     """Updates between copies to the target network."""
     epsilon: float = 0.05
     """Final probability of a random action; it falls linearly from 1."""
     exploration: float = 0.5
     """Fraction of the run during which epsilon falls."""
+    learning_rate: float = 1e-3
+    """Learning rate of Adam at first; it falls linearly to zero."""
     max_grad_norm: float = 10.0
 
     def __post_init__(self) -> None:
@@ -175,6 +177,10 @@ class VectorQ(ABC):
     def actor(self, networks: Any, plan: Any) -> Any:
         """Return what a policy needs of both, as a file holds it."""
 
+    def record(self, plan: Any, over: jax.Array, preference: jax.Array, returns: jax.Array) -> Any:
+        """Return the plan after episodes ended; ``returns`` is ``(n, k)``."""
+        return plan
+
     def replan(self, training: TrainingState) -> TrainingState:
         """Return the state with a plan for the next chunk; not traced."""
         return training
@@ -203,8 +209,17 @@ class VectorQ(ABC):
         """Return Adam with a bound on the norm of the whole gradient."""
         return optax.chain(
             optax.clip_by_global_norm(self.config.max_grad_norm),
-            optax.adam(self.config.learning_rate, eps=1e-5),
+            optax.adam(self.learning_rate(), eps=1e-5),
         )
+
+    def learning_rate(self) -> optax.Schedule:
+        """Return a learning rate that falls linearly to zero over the run.
+
+        Where time costs little, ways to a far treasure differ by a hundredth of their values.
+        """
+        config = self.config
+        updates = config.chunks * config.chunk * config.updates
+        return optax.linear_schedule(config.learning_rate, 0.0, updates)
 
     def learner(self, networks: Any) -> LearnerState:
         """Return the initial state; the targets equal the networks."""
@@ -259,6 +274,7 @@ def step(algorithm: VectorQ, training: TrainingState) -> tuple[TrainingState, Re
         moments=training.moments.update(x, env_step.reward),
         stream=stream,
         preference=jax.vmap(jnp.where)(over, preference, training.preference),
+        plan=algorithm.record(training.plan, over, training.preference, accrued),
         accrued=jnp.where(over[:, None], 0, accrued),
         steps=training.steps + 1,
     )
