@@ -261,5 +261,5 @@ class SAC(ReplayAgent):
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if the actions are not a bounded Box."""
         if not isinstance(task.action_space, spaces.Box) or not task.action_space.is_bounded():
-            raise CannotPlay(f"sac plays bounded Box actions, not {task.action_space}.")
+            raise CannotPlay(f"{self.name} plays bounded Box actions, not {task.action_space}.")
         super().check(task)
