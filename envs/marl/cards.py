@@ -166,4 +166,22 @@ CARDS = (
         partially_observed=True,
         tags=("continuous", "multi-agent", "partially-observed"),
     ),
+    TaskCard(
+        id="rlsuite/Beach-v0",
+        family="marl",
+        summary="People share out the sections of a beach, neither too many nor one type in each.",
+        source=(
+            "Mannion, Devlin, Duggan & Howley 2018, The Knowledge Engineering Review 33; "
+            "documented rules of MOMAland 0.2.0, MO-Beach"
+        ),
+        entry_point="rlbench_suite.envs.marl.beach:Beach",
+        reference="rlbench_suite.envs.marl.beach_plan:BestPlan",
+        horizon=4,
+        choices={"reward": ("team", "individual"), "sight": ("beach", "section")},
+        objectives=("capacity", "mixture"),
+        weights=(1.0, 10.0),
+        hypervolume_reference=(0.0, 0.0),
+        agents=30,
+        tags=("discrete", "multi-agent", "multi-objective"),
+    ),
 )
