@@ -1,7 +1,7 @@
 """Statistics of scores in plain arrays, with intervals that say what few seeds can tell.
 
 Scores are normalised: 0 is the best play without skill, 1 the reference player.
-Every function takes
+Every function of scores takes
 
 * an array ``(n_seeds,)``, the scores of one task,
 * an array ``(n_seeds, n_tasks)``, one column for each task,
@@ -10,6 +10,10 @@ Every function takes
 Every task counts the same. These are short names of
 :mod:`rlbench_suite.evaluation.statistics.aggregates`, which says how numbers and intervals are
 made. JAX is not imported.
+
+Four functions rate players of games by their games against each other, from plain arrays:
+``payoff_matrix``, ``elo``, ``nash_average`` and ``standings``
+(:mod:`rlbench_suite.evaluation.statistics.games`).
 """
 
 from __future__ import annotations
@@ -22,6 +26,12 @@ from numpy.typing import ArrayLike
 
 from rlbench_suite.evaluation.statistics import aggregates, profiles
 from rlbench_suite.evaluation.statistics.aggregates import Comparison
+from rlbench_suite.evaluation.statistics.games import (
+    elo,
+    nash_average,
+    payoff_matrix,
+    standings,
+)
 from rlbench_suite.evaluation.statistics.intervals import Estimate, Scores, as_floats
 from rlbench_suite.evaluation.statistics.profiles import TAUS, Profile
 from rlbench_suite.evaluation.statistics.unseen_runs import SCALE
@@ -32,10 +42,14 @@ __all__ = [
     "Estimate",
     "Profile",
     "compare",
+    "elo",
     "interval",
     "iqm",
+    "nash_average",
+    "payoff_matrix",
     "probability_of_improvement",
     "profile",
+    "standings",
 ]
 
 PlainScores = ArrayLike | Mapping[str, ArrayLike]
