@@ -45,6 +45,7 @@ from rlbench_suite.core.component import Component
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
+from rlbench_suite.numerics.bit_exact import computed_once
 
 from ..shared.own_constants import OwnConstants
 
@@ -191,11 +192,15 @@ class Vicsek(Task[Params, State]):
         def mean(values: jax.Array) -> jax.Array:
             return tree_sum(jnp.where(is_neighbour, values, 0)) / count
 
-        order, direction = polar(mean(jnp.cos(state.heading)), mean(jnp.sin(state.heading)))
+        # Computed for each pair of agents, cosines would cost more than all else.
+        cosine, sine = computed_once(cos_and_sin)(state.heading)
+        order, direction = computed_once(polar)(mean(cosine), mean(sine))
         # If neighbours cancel each other, they have no mean heading; the agent's own counts
         # instead.
         turn = jnp.where(order > NO_DIRECTION, direction - state.heading, 0)
-        distance, direction = polar(mean(dx) / params.radius, mean(dy) / params.radius)
+        distance, direction = computed_once(polar)(
+            mean(dx) / params.radius, mean(dy) / params.radius
+        )
         bearing = direction - state.heading
         entries = (
             jnp.cos(turn),
@@ -231,7 +236,7 @@ class Vicsek(Task[Params, State]):
         self, state: State, action: jax.Array, next_state: State, key: jax.Array, params: Params
     ) -> jax.Array:
         """Return each agent's share of the order parameter, ``(n,)``, which is their mean."""
-        order, direction = mean_heading(next_state.heading)
+        order, direction = computed_once(mean_heading)(next_state.heading)
         share = jnp.cos(next_state.heading - direction)
         return jnp.where(order > NO_DIRECTION, jnp.clip(share, -1, 1), 0)
 
@@ -299,6 +304,11 @@ def mean_heading(heading: jax.Array) -> tuple[jax.Array, jax.Array]:
     """
     length, direction = polar(tree_sum(jnp.cos(heading)), tree_sum(jnp.sin(heading)))
     return jnp.minimum(length / heading.shape[0], 1), direction
+
+
+def cos_and_sin(heading: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return cosines and sines of headings."""
+    return jnp.cos(heading), jnp.sin(heading)
 
 
 def polar(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
