@@ -184,4 +184,26 @@ CARDS = (
         **_car_objectives("time", "reverse", "forward"),
         tags=("discrete", "multi-objective"),
     ),
+    TaskCard(
+        id="rlsuite/Minecart-v0",
+        family="morl",
+        summary="Fetch the ore that is wanted from one of five mines, with little fuel.",
+        source=(
+            "Abels et al. 2019, arXiv:1809.07803; rules: MO-Gymnasium 1.3.2, minecart-v0; sampled "
+            "mines and weights are ours"
+        ),
+        entry_point="rlbench_suite.envs.morl.minecart:make",
+        reference="rlbench_suite.envs.morl.minecart_planner:RoutePlanner",
+        horizon=60,
+        choices={"mines": ("sampled", "published", "deterministic")},
+        fields_by_choice={
+            "mines=sampled": {"horizon": 60, "hypervolume_reference": (-1.5, -1.5, -3.0)},
+            "mines=published": {"horizon": 1000, "hypervolume_reference": (-1.0, -1.0, -220.0)},
+            "mines=deterministic": {"horizon": 1000, "hypervolume_reference": (-1.0, -1.0, -220.0)},
+        },
+        objectives=("first_ore", "second_ore", "fuel"),
+        weights=(1.0, 1.0, 1.0),
+        hypervolume_reference=(-1.5, -1.5, -3.0),
+        tags=("discrete", "multi-objective", "stochastic"),
+    ),
 )

@@ -106,7 +106,7 @@ class TaskCard:
         choices: settings that may be changed by themselves, with the values they may take, the
             default first; the card fills the defaults into ``settings``. Another value gives an id
             of its own, ``rlsuite/Name-v0?setting=value``. This id is in no list and no suite, and
-            has no measured scores.
+            has measured scores only if it was calibrated.
         fields_by_choice: fields of the card that depend on a choice, such as ``objectives``: by
             ``setting=value``, for every value of that setting.
         meaningless: values that other cards of the family have and this one has not, as

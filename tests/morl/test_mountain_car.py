@@ -221,7 +221,7 @@ def best_returns(params: Params, starts: np.ndarray, cells: int = 81) -> np.ndar
         action = action_costs(value, outcomes(position, velocity)).argmin(0)
         ends = [roll(position, velocity, choice, gravity) for choice in range(3)]
         position, velocity, arrives = (
-            np.choose(action, [end[part] for end in ends]) for part in range(3)
+            np.choose(action, [end[field] for end in ends]) for field in range(3)
         )
         returns -= ~arrived * (np.choose(action, push_costs) + ~arrives)
         arrived |= arrives

@@ -1,5 +1,7 @@
 """Multi-objective tasks against MO-Gymnasium, step by step."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -168,17 +170,20 @@ CAR_IDS = {
 
 @pytest.mark.parametrize("rewards", CAR_IDS)
 def test_every_step_of_mountain_car_equals_mo_gymnasium(rewards: str) -> None:
-    """Random pushes that are held for some steps, without a time limit; some episodes arrive."""
+    """A push along the velocity for most steps, so that all episodes arrive."""
     peer = mo_gymnasium.make(CAR_IDS[rewards]).unwrapped
     ours = card("MOMountainCar-v0", rewards=rewards).build()
     params = ours.sample_params(None, None)
     random = np.random.default_rng(0)
     arrivals = 0
-    for episode in range(10):
+    for episode in range(3):
         start, _ = peer.reset(seed=episode)
         peer.state = tuple(start)
         state = State(*start)
-        for action in np.repeat(random.integers(0, 3, 10), 15):
+        for _ in range(200):
+            action = np.int32(2 if state.velocity >= 0 else 0)
+            if random.random() < 0.2:
+                action = np.int32(random.integers(3))
             expected, reward, terminated, _, _ = peer.step(int(action))
             state = ours.transition(state, action, None, params)
             np.testing.assert_allclose(state, expected, rtol=1e-4, atol=1e-5)  # float32 here
@@ -188,4 +193,38 @@ def test_every_step_of_mountain_car_equals_mo_gymnasium(rewards: str) -> None:
             if terminated:
                 arrivals += 1
                 break
-    assert arrivals > 0
+    assert arrivals == 3
+
+
+def test_every_step_of_deterministic_mines_equals_mo_gymnasium() -> None:
+    """Random actions, half of which mine or brake, from random places."""
+    peer = mo_gymnasium.make("minecart-deterministic-v0").unwrapped
+    with jax.enable_x64(True):
+        ours = card("Minecart-v0", mines="deterministic").build(dtype="float64")
+        params = ours.only_context()
+        noise = np.zeros(8)
+        step = jax.jit(lambda state, action: ours.drive(state, action, noise, params))
+        random = np.random.default_rng(0)
+        loads = 0.0
+        for episode in range(40):
+            peer.reset(seed=episode)
+            peer.cart.pos = random.uniform(0.2, 1, 2)
+            peer.cart.departed = True
+            state = ours.initial(None, params)._replace(
+                x=jnp.float64(peer.cart.pos[0]),
+                y=jnp.float64(peer.cart.pos[1]),
+                has_left=jnp.bool_(True),
+            )
+            for action in random.choice(6, 12, p=[0.3, 0.1, 0.1, 0.2, 0.1, 0.2]):
+                expected, reward, terminated, _, _ = peer.step(int(action))
+                next_state = step(state, jnp.int32(action))
+                observation = ours.observation(next_state, None, params)
+                np.testing.assert_allclose(observation, expected, atol=1e-6)
+                own_reward = ours.reward(state, action, next_state, None, params)
+                np.testing.assert_allclose(own_reward, reward, atol=1e-6)
+                assert bool(next_state.is_back) == terminated
+                state = next_state
+                if terminated:
+                    break
+            loads += float(state.first + state.second)
+    assert loads > 1
