@@ -184,4 +184,24 @@ CARDS = (
         agents=30,
         tags=("discrete", "multi-agent", "multi-objective"),
     ),
+    TaskCard(
+        id="rlsuite/ItemGathering-v0",
+        family="marl",
+        summary="Two agents gather items of three kinds, by what each kind is worth, against time.",
+        source=(
+            "Kallstrom & Heintz 2019, Tunable dynamics in agent-based simulation using "
+            "multi-objective reinforcement learning (ALA workshop); documented rules of MOMAland "
+            "0.2.0, MO-ItemGathering"
+        ),
+        entry_point="rlbench_suite.envs.marl.item_gathering:ItemGathering",
+        reference="rlbench_suite.envs.marl.gathering_plan:BestTours",
+        horizon=11,
+        difficulties={"medium": 6, "easy": 8, "hard": 5},
+        choices={"map": ("sampled", "published")},
+        objectives=("red", "green", "blue"),
+        weights=(1.0, 1.0, 1.0),
+        hypervolume_reference=(0.0, 0.0, 0.0),
+        agents=2,
+        tags=("discrete", "multi-agent", "multi-objective"),
+    ),
 )
