@@ -133,8 +133,7 @@ class TaskCard:
             without opponents.
         without_preferences: the card of the plain task, if this one is :meth:`with_preferences`;
             None otherwise.
-        without_objectives: the card of the plain task, if this one is :meth:`with_objectives`; None
-            otherwise.
+        without_objectives: the plain card of one :meth:`with_objectives`; None otherwise.
         host: True if a simulator of the host computes it (:mod:`rlbench_suite.core.host`) instead
             of pure functions.
         requires: module that computes it and that may be missing. Tests and pages then leave the
@@ -415,20 +414,15 @@ class TaskCard:
         players and measured scores are those of this card.
 
         Raises:
-            ValueError: the task has several objectives, is a game, or a simulator of the host
-                computes it.
+            ValueError: the task has several objectives, is a game, or runs on the host.
         """
         if self.without_objectives is not None:
             return self
         if self.objectives:
-            raise ValueError(
-                f"{self.id} has objectives of its own: {', '.join(self.objectives)}. Leave "
-                "objectives out."
-            )
-        if self.host:
-            raise ValueError(f"{self.id} runs on the host; its reward is one number.")
-        if self.game is not None:
-            raise ValueError(f"{self.id} is a game, whose reward is what one side wins.")
+            names = ", ".join(self.objectives)
+            raise ValueError(f"{self.id} has objectives of its own: {names}. Leave this out.")
+        if self.host or self.game is not None:
+            raise ValueError(f"{self.id} {'runs on the host' if self.host else 'is a game'}.")
         names = self.build().price_names
         return replace(
             self,

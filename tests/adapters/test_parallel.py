@@ -89,7 +89,10 @@ def test_aec_api(task_id: str) -> None:
         "ignore",
         "Agents have different observation space sizes|Observation numpy array is all zeros",
     )
-    api_test(pettingzoo.make("aec", task_id, max_cycles=20), num_cycles=60)
+    # This test compares rewards as numbers: those of several objectives are weighed.
+    objectives = registry.card(task_id).objectives
+    weights = (1.0,) * len(objectives) if objectives else None
+    api_test(pettingzoo.make("aec", task_id, max_cycles=20, weights=weights), num_cycles=60)
 
 
 def test_seeds(task_id: str) -> None:
@@ -128,12 +131,14 @@ def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
     second.reset(seed=77)
     first_trace = trace(first, 3, seed=5)
     second_trace = trace(second, 3, seed=5)
-    assert len(first_trace) == 3 * (1 + 2 * steps)
+    # An episode of the shortest task has three steps.
+    assert 3 * (1 + 2 * 3) <= len(first_trace) <= 3 * (1 + 2 * steps)
     assert_equal(first_trace, second_trace)
     assert_equal(first_trace, trace(first, 3, seed=5))
+    resets = [entry for entry in first_trace if isinstance(entry, tuple) and len(entry) == 2]
     starts = [
         stack_observations(reset[0])
-        for reset in (first_trace[0], first_trace[1 + 2 * steps], trace(second, 1, seed=6)[0])
+        for reset in (resets[0], resets[1], trace(second, 1, seed=6)[0])
     ]
     if task_id != "rlsuite/MatrixGame-v0":  # every match begins alike
         assert all((a != b).any() for a, b in [starts[:2], starts[1:], starts[::2]])
@@ -160,7 +165,8 @@ def test_equals_the_joint_env(task_id: str) -> None:
             steps += 1
             np.testing.assert_array_equal(stack_observations(observations), observation)
             # The joint env takes the mean in the task's float32, which holds seven digits.
-            assert np.mean(list(rewards.values())) == pytest.approx(reward, rel=2e-6, abs=1e-6)
+            mean = np.mean(list(rewards.values()), 0)
+            assert mean == pytest.approx(reward, rel=2e-6, abs=1e-6)
             assert set(terminations.values()) == {terminated}
             # At the very last step both flags may be true in Gymnasium, but not in PettingZoo.
             assert set(truncations.values()) == {truncated and not terminated}
@@ -187,7 +193,8 @@ def test_plain_values_inside_the_spaces(task_id: str) -> None:
     _, rewards, terminations, truncations, _ = env.step(
         random_actions(env, np.random.default_rng(0))
     )
-    for values, kind in ((rewards, float), (terminations, bool), (truncations, bool)):
+    reward_kind = np.ndarray if env.card.objectives else float
+    for values, kind in ((rewards, reward_kind), (terminations, bool), (truncations, bool)):
         assert [type(value) for value in values.values()] == [kind] * env.card.agents
 
 
@@ -210,12 +217,12 @@ def test_time_limits(task_id: str) -> None:
         assert pettingzoo.spec(kind, task_id).max_cycles == horizon
     assert parallel(task_id).max_cycles == horizon
     assert parallel(task_id, max_cycles=-1).max_cycles is None
-    env = parallel(task_id, max_cycles=3)
+    env = parallel(task_id, max_cycles=2)
     rng = np.random.default_rng(0)
     env.reset(seed=0)
-    for cycle in range(1, 4):
+    for cycle in range(1, 3):
         *_, terminations, truncations, _ = env.step(random_actions(env, rng))
-        assert set(truncations.values()) == {cycle == 3}
+        assert set(truncations.values()) == {cycle == 2}
         assert not any(terminations.values())
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step({agent: env.action_space(agent).sample() for agent in env.possible_agents})
