@@ -207,9 +207,11 @@ class Minecart(NamedActions, Task[Params, State]):
         """
         turn = (action == RIGHT).astype(jnp.int32) - (action == LEFT).astype(jnp.int32)
         gain = jnp.where(action == ACCELERATE, np.asarray(ACCELERATION, self.dtype), 0)
+        digs = action == DIG
         is_over = state.is_back
         has_stopped = state.is_back
-        for substep in range(SUBSTEPS):
+        standing = []
+        for _ in range(SUBSTEPS):
             # The part after that of the return still turns and accelerates, but does not move.
             state = state._replace(
                 heading=_wrap(jnp.where(has_stopped, state.heading, state.heading + turn)),
@@ -219,50 +221,52 @@ class Minecart(NamedActions, Task[Params, State]):
                     jnp.where(action == BRAKE, 0, jnp.minimum(state.speed + gain, MAX_SPEED)),
                 ),
             )
-            mines = (action == DIG) & ~has_stopped
-            state = self._dig(state, mines, noise[2 * substep], noise[2 * substep + 1], params)
             has_stopped = has_stopped | is_over
-            state = self._roll(state, ~has_stopped & (state.speed >= MIN_SPEED))
+            moves = ~has_stopped & (state.speed >= MIN_SPEED)
+            standing.append(digs & ~has_stopped & ~moves)
+            state = self._roll(state, moves)
             is_home = state.x * state.x + state.y * state.y < HOME_RADIUS**2
-            sells = state.has_left & is_home & ~has_stopped
-            state = state._replace(
-                has_left=state.has_left | ~is_home,
-                first=jnp.where(sells, 0, state.first),
-                second=jnp.where(sells, 0, state.second),
-                first_sold=jnp.where(sells, state.first, state.first_sold),
-                second_sold=jnp.where(sells, state.second, state.second_sold),
-            )
-            is_over = is_over | sells
-        return state._replace(is_back=is_over)
+            is_over = is_over | (state.has_left & is_home)
+            state = state._replace(has_left=state.has_left | ~is_home)
+        sells = is_over & ~state.is_back
+        loaded = self._dig(state, standing, noise, params)
+        return loaded._replace(
+            is_back=is_over,
+            first=jnp.where(sells, 0, loaded.first),
+            second=jnp.where(sells, 0, loaded.second),
+            first_sold=jnp.where(sells, loaded.first, loaded.first_sold),
+            second_sold=jnp.where(sells, loaded.second, loaded.second_sold),
+        )
 
-    def _dig(
-        self, state: State, mines: Flag, first_noise: Float, second_noise: Float, params: Params
-    ) -> State:
-        """Mine for a part of a step, if ``mines`` and the cart stands at a mine."""
+    def _dig(self, state: State, standing: list[Flag], noise: FloatArray, params: Params) -> State:
+        """Mine in the parts of a step in which the cart stands, if it stands at a mine.
+
+        A cart that stands in a part of a step without moving off stays there, so that its place
+        after the step tells the mine. There is none so near home that a cart could mine there.
+        """
         squares = [
             (state.x - params.mine_x[site]) ** 2 + (state.y - params.mine_y[site]) ** 2
             for site in range(MINES)
         ]
-        nearest, first_mean, second_mean = (
-            squares[0],
-            params.first_yield[0],
-            params.second_yield[0],
-        )
+        nearest = squares[0]
+        first_mean, second_mean = params.first_yield[0], params.second_yield[0]
         for site in range(1, MINES):
             is_nearer = squares[site] < nearest
             nearest = jnp.where(is_nearer, squares[site], nearest)
             first_mean = jnp.where(is_nearer, params.first_yield[site], first_mean)
             second_mean = jnp.where(is_nearer, params.second_yield[site], second_mean)
-        first = jnp.maximum(first_mean + self.spread * first_noise, 0)
-        second = jnp.maximum(second_mean + self.spread * second_noise, 0)
-        room = jnp.maximum(CAPACITY - state.first - state.second, 0)
-        total = first + second
-        share = jnp.where(total > room, room / jnp.maximum(total, 1e-6), 1)
-        succeeds = mines & (state.speed < MIN_SPEED) & (nearest <= MINE_RADIUS**2)
-        return state._replace(
-            first=jnp.where(succeeds, state.first + share * first, state.first),
-            second=jnp.where(succeeds, state.second + share * second, state.second),
-        )
+        at_mine = nearest <= MINE_RADIUS**2
+        first, second = state.first, state.second
+        for substep in range(SUBSTEPS):
+            first_ore = jnp.maximum(first_mean + self.spread * noise[2 * substep], 0)
+            second_ore = jnp.maximum(second_mean + self.spread * noise[2 * substep + 1], 0)
+            room = jnp.maximum(CAPACITY - first - second, 0)
+            total = first_ore + second_ore
+            fraction = jnp.where(total > room, room / jnp.maximum(total, 1e-6), 1)
+            fraction = jnp.where(standing[substep] & at_mine, fraction, 0)
+            first = first + fraction * first_ore
+            second = second + fraction * second_ore
+        return state._replace(first=first, second=second)
 
     def _roll(self, state: State, moves: Flag) -> State:
         """Move for a part of a step, along walls."""
