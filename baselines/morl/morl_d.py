@@ -277,21 +277,16 @@ class Decomposition(VectorQ):
     # -- cooperation, between chunks ---------------------------------------------------------------
 
     def replan(self, training: TrainingState) -> TrainingState:
-        """Let members take over networks of neighbours, then adapt weights."""
+        """Let members take over networks of neighbours and adapt weights, but not at the end.
+
+        Each member then plays for the weights that its network was trained for.
+        """
         config = self.config
-        plan = jax.tree.map(np.array, training.plan)
-        counts = np.maximum(plan.episodes, 1)[:, None]
-        values = np.where(plan.episodes[:, None] > 0, plan.sums / counts, plan.values)
-        best = np.maximum(plan.best, values.max(0))
-        scale = np.maximum(np.ptp(values, axis=0), TOLERANCE)
-        plan = plan._replace(best=best, scale=scale)
-        nothing = np.zeros((len(values), self.objectives), np.float32)
-        options = np.broadcast_to(values, (len(values), *values.shape))
-        worth = np.array(self.scalarise(plan, plan.weights, options, nothing))
-        distance = ((plan.weights[:, None] - plan.weights) ** 2).sum(-1)
-        rank = distance.argsort(1, kind="stable").argsort(1, kind="stable")
-        worth[rank > config.neighbours] = -np.inf
-        donors = worth.argmax(1)
+        plan = self.measured(jax.tree.map(np.array, training.plan))
+        steps = int(training.steps) * config.num_envs
+        if steps >= config.steps:
+            return training._replace(plan=plan)
+        donors = self.donors(plan)
 
         def take_over(networks: Networks) -> Networks:
             members = jax.tree.map(lambda leaf: leaf[donors], networks.members)
@@ -301,19 +296,32 @@ class Decomposition(VectorQ):
             networks=take_over(training.learner.networks),
             targets=take_over(training.learner.targets),
         )
-        values = values[donors].astype(np.float32)
-        weights = plan.weights
-        if int(training.steps) * config.num_envs >= config.adaptation * config.steps:
-            weights = adapt_weights(weights, values).astype(np.float32)
-        plan = plan._replace(
-            weights=weights,
-            values=values,
-            best=best.astype(np.float32),
-            scale=scale.astype(np.float32),
-            sums=np.zeros_like(values),
+        plan = plan._replace(values=plan.values[donors])
+        if steps >= config.adaptation * config.steps:
+            weights = adapt_weights(plan.weights, plan.values)
+            plan = plan._replace(weights=weights.astype(np.float32))
+        return training._replace(learner=learner, plan=plan)
+
+    def measured(self, plan: Population) -> Population:
+        """Return the plan with the values of the chunk's episodes, and none yet of the next."""
+        counts = np.maximum(plan.episodes, 1)[:, None]
+        values = np.where(plan.episodes[:, None] > 0, plan.sums / counts, plan.values)
+        return plan._replace(
+            values=values.astype(np.float32),
+            best=np.maximum(plan.best, values.max(0)).astype(np.float32),
+            scale=np.maximum(np.ptp(values, axis=0), TOLERANCE).astype(np.float32),
+            sums=np.zeros_like(plan.sums),
             episodes=np.zeros_like(plan.episodes),
         )
-        return training._replace(learner=learner, plan=plan)
+
+    def donors(self, plan: Population) -> np.ndarray:
+        """Return the neighbour of each member, itself included, that serves its weights best."""
+        options = np.broadcast_to(plan.values, (len(plan.values), *plan.values.shape))
+        worth = np.array(self.scalarise(plan, plan.weights, options, np.zeros_like(plan.values)))
+        distance = ((plan.weights[:, None] - plan.weights) ** 2).sum(-1)
+        rank = distance.argsort(1, kind="stable").argsort(1, kind="stable")
+        worth[rank > self.config.neighbours] = -np.inf
+        return worth.argmax(1)
 
 
 # -- policy ----------------------------------------------------------------------------------------
