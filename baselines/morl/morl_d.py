@@ -316,8 +316,8 @@ class Decomposition(VectorQ):
 
     def donors(self, plan: Population) -> np.ndarray:
         """Return the neighbour of each member, itself included, that serves its weights best."""
-        options = np.broadcast_to(plan.values, (len(plan.values), *plan.values.shape))
-        worth = np.array(self.scalarise(plan, plan.weights, options, np.zeros_like(plan.values)))
+        options = jnp.broadcast_to(plan.values, (len(plan.values), *plan.values.shape))
+        worth = np.array(self.scalarise(plan, plan.weights, options, jnp.zeros_like(plan.values)))
         distance = ((plan.weights[:, None] - plan.weights) ** 2).sum(-1)
         rank = distance.argsort(1, kind="stable").argsort(1, kind="stable")
         worth[rank > self.config.neighbours] = -np.inf
