@@ -162,7 +162,7 @@ class EnergyStorage(Task[Params, State]):
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Sample the mean price in the bands of the split, and the others alike for both splits."""
         unit = self.uniform(key, 10)
-        fewest, most = CAPACITIES
+        smallest, largest = CAPACITIES
         return Params(
             alternating_bands(unit[0], split, *MEAN_PRICE, bands=20),
             _between(unit[1], DAILY),
@@ -172,7 +172,7 @@ class EnergyStorage(Task[Params, State]):
             _between(unit[5], SCARCITY_CHANCE) * self.has_scarcity,
             _between(unit[6], EFFICIENCY),
             _between(unit[7], WEAR),
-            fewest + jnp.floor((most + 1 - fewest) * unit[8]),
+            smallest + jnp.floor((largest + 1 - smallest) * unit[8]),
             jnp.floor(DAY * unit[9]).astype(jnp.int32),
         )
 
@@ -408,8 +408,8 @@ def value_tables(params: Params) -> tuple[FloatArray, FloatArray]:
     ``(168, 7, 17, 2)`` each, by whole MWh, balls and scarcity. Entries above the capacity mean
     nothing.
     """
-    most = CAPACITIES[1]
-    level = jnp.arange(most + 1.0)[:, None, None]
+    largest = CAPACITIES[1]
+    level = jnp.arange(largest + 1.0)[:, None, None]
     balls = jnp.arange(BALLS + 1)[None, :, None]
     scarcity = jnp.array([False, True])
     up, down = ball_chances(balls.astype(params.mean_price.dtype))
@@ -438,7 +438,7 @@ def value_tables(params: Params) -> tuple[FloatArray, FloatArray]:
         before = jnp.maximum(after, jnp.maximum(charge, discharge))
         return before, (before, after)
 
-    end = jnp.zeros((most + 1, BALLS + 1, 2), params.mean_price.dtype)
+    end = jnp.zeros((largest + 1, BALLS + 1, 2), params.mean_price.dtype)
     _, tables = jax.lax.scan(step_back, end, jnp.arange(HOURS), reverse=True)
     return tables
 
@@ -463,9 +463,9 @@ class BestTrades(NamedTuple):
         values = memory[hour, :, state.balls, state.scarcity.astype(jnp.int32)]
         price = price_of(state, params)
         stored = state.stored
-        whole = jnp.floor(stored)
+        floor = jnp.floor(stored)
         # The value is piecewise linear, so that the best level is one of these.
-        changes = [0 * stored, whole - stored, whole + 1 - stored, 0 * stored - 1, 0 * stored + 1]
+        changes = [0 * stored, floor - stored, floor + 1 - stored, 0 * stored - 1, 0 * stored + 1]
         feasible = [feasible_change(change, stored, params) for change in changes]
         totals = []
         for change in feasible:

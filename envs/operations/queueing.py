@@ -179,8 +179,8 @@ class Queueing(Task[Params, State]):
         self.action_space = spaces.Discrete(len(network.allocations))
         longest = np.full(classes, ROOM / QUEUE_UNIT)
         likeliest = np.full(classes, 1 / ARRIVAL_UNIT)
-        ones = np.ones(classes + len(network.activities) + 1)
-        high = np.concatenate([longest, likeliest, ones])
+        bounded = np.ones(classes + len(network.activities) + 1)
+        high = np.concatenate([longest, likeliest, bounded])
         self.observation_space = self.box(np.zeros(len(high)), high)
         self.reward_space = self.box(-math.ceil(1.001 * ROOM / START[0]), 0.0)
 
@@ -198,10 +198,10 @@ class Queueing(Task[Params, State]):
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Sample the queues of the start."""
-        fewest, most = START
+        low, high = START
         unit = self.uniform(key, self.network.classes)
         queues = tuple(
-            fewest + jnp.floor((most + 1 - fewest) * unit[i]).astype(jnp.int32)
+            low + jnp.floor((high + 1 - low) * unit[i]).astype(jnp.int32)
             for i in range(self.network.classes)
         )
         zero = jnp.zeros((), self.dtype)
@@ -217,22 +217,22 @@ class Queueing(Task[Params, State]):
             begin, end = end, end + params.arrival[job_class]
             queues[job_class] = queues[job_class] + ((begin <= event) & (event < end))
         allocations = jnp.asarray(network.allocations, jnp.int32)
-        chosen = [allocations[action, server] for server in range(network.servers)]
+        activities = [allocations[action, server] for server in range(network.servers)]
         jobs_left = list(state.queues)
         for server in range(network.servers):
             begin, end = end, end + server_chance(network, server, params)
             for i in network.activities_of(server):
                 work = network.activities[i]
-                is_busy = (chosen[server] == i) & (jobs_left[work.job_class] > 0)
+                is_busy = (activities[server] == i) & (jobs_left[work.job_class] > 0)
                 jobs_left[work.job_class] = jobs_left[work.job_class] - is_busy
                 is_done = is_busy & (begin <= event) & (event < begin + params.completion[i])
                 queues[work.job_class] = queues[work.job_class] - is_done
                 if work.next_class >= 0:
                     queues[work.next_class] = queues[work.next_class] + is_done
-        kept = tuple(jnp.minimum(queue, ROOM).astype(jnp.int32) for queue in queues)
+        queues_after = tuple(jnp.minimum(queue, ROOM).astype(jnp.int32) for queue in queues)
         return State(
-            kept,
-            state.total_cost + self.holding_cost(kept, params),
+            queues_after,
+            state.total_cost + self.holding_cost(queues_after, params),
             state.start_cost,
             state.ticks + 1,
         )
@@ -380,8 +380,8 @@ class Queueing(Task[Params, State]):
                 canvas.rectangle((left, top, left + across - 24, ground), fill=(shade, shade, 255))
             canvas.text((left, ground + 4), f"class {i + 1}: {int(queue)}", fill="black")
         canvas.line((0, ground, width, ground), fill="black")
-        part = max(0.0, 1 - int(state.ticks) / TICKS)
-        canvas.rectangle((0, height - 10, part * width, height), fill="gray")
+        fraction_left = max(0.0, 1 - int(state.ticks) / TICKS)
+        canvas.rectangle((0, height - 10, fraction_left * width, height), fill="gray")
         return np.asarray(image)
 
 

@@ -101,11 +101,11 @@ def changed_orders(customers: int) -> np.ndarray:
     orders = {tuple(numbers)}
     for first, last in itertools.combinations(range(customers + 1), 2):
         section = numbers[first:last]
-        rest = numbers[:first] + numbers[last:]
+        remaining = numbers[:first] + numbers[last:]
         orders.add(tuple(numbers[:first] + section[::-1] + numbers[last:]))
         if len(section) <= MAX_SECTION:
-            for place in range(len(rest) + 1):
-                orders.add(tuple(rest[:place] + section + rest[place:]))
+            for place in range(len(remaining) + 1):
+                orders.add(tuple(remaining[:place] + section + remaining[place:]))
     for first, second in itertools.combinations(numbers, 2):
         exchanged = list(numbers)
         exchanged[first], exchanged[second] = second, first

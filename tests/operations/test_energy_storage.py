@@ -199,8 +199,8 @@ def test_values_between_whole_mwh_are_linear(task: Any) -> None:
                     sold = max(-change, 0) * params.efficiency
                     total = price * (sold - bought) - params.wear * abs(change) + after[j]
                     values[i] = np.maximum(values[i], total)
-    whole = int(params.capacity) + 1
-    np.testing.assert_allclose(tables[0, :whole], values[::4], rtol=2e-4, atol=0.05)
+    levels_of_table = int(params.capacity) + 1
+    np.testing.assert_allclose(tables[0, :levels_of_table], values[::4], rtol=2e-4, atol=0.05)
 
 
 @pytest.mark.parametrize("difficulty", ["medium", "hard"])

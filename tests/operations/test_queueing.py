@@ -230,14 +230,14 @@ def test_the_reference_costs_hardly_more_than_the_optimum(number: int) -> None:
 
         policy = jax.jit(choose)
         best, actual = np.zeros_like(chain.cost), np.zeros_like(chain.cost)
-        chosen: Any = None
+        policy_actions: Any = None
         for ticks_left in range(1, TICKS + 1):
             if ticks_left - 1 in (0, *(2**i for i in range(1, 8))):  # the tables change
                 actions = np.asarray(policy(jnp.int32(TICKS - ticks_left)))
-                chosen = actions.reshape(chain.cost.shape)[None]
+                policy_actions = actions.reshape(chain.cost.shape)[None]
             best = np.min(chain.expectations(chain.cost + best), axis=0)
             outcomes = np.stack(chain.expectations(chain.cost + actual))
-            actual = np.take_along_axis(outcomes, chosen, 0)[0]
+            actual = np.take_along_axis(outcomes, policy_actions, 0)[0]
         start = (7,) * len(chain.queues)
         assert best[start] <= actual[start] <= 1.01 * best[start]
 
@@ -311,8 +311,8 @@ def test_words_and_picture() -> None:
     assert "Server A completes a job of class 2 with chance 0.4000 a tick; the job becomes" in words
     assert task.draw(state, params).shape == task.picture_shape
     assert "2: server A works on class 2" in task.how_to_act()
-    shown = task.observation(state, jax.random.key(0), params)
-    queues, read = task.read_observation(shown)
+    observation = task.observation(state, jax.random.key(0), params)
+    queues, read = task.read_observation(observation)
     assert [int(queue) for queue in queues] == [int(queue) for queue in state.queues]
     np.testing.assert_allclose(read.cost, params.cost, rtol=1e-6)
     with pytest.raises(ValueError, match="number of a network, 0 to 3, got 4"):
