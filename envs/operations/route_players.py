@@ -152,30 +152,33 @@ def route_lengths(order: IntArray, params: Params) -> FloatArray:
     It is ``NEVER`` for a section that is no feasible route, ``(n, 10)``.
     """
     customers = len(params.x) - 1
-    padded = jnp.concatenate([order, jnp.zeros(MAX_STOPS, jnp.int32)])
-    place = jnp.zeros(customers, jnp.int32)
+    places = jnp.concatenate([order, jnp.zeros(MAX_STOPS, jnp.int32)])
+    # What each place needs is looked up once; then sections are slices.
+    to_depot = params.distance[places, 0]
+    onward = params.distance[places[:-1], places[1:]]
+    opening, closing = params.opening[places], params.closing[places]
+    demand = params.demand[places]
     time = jnp.zeros(customers, params.distance.dtype)
     length = time
     load = jnp.zeros(customers, jnp.int32)
     is_feasible = jnp.ones(customers, bool)
     lengths = []
     for stops in range(MAX_STOPS):
-        goal = padded[stops : stops + customers]
-        leg = params.distance[place, goal]
+        section = slice(stops, stops + customers)
+        leg = onward[stops - 1 : stops - 1 + customers] if stops else params.distance[0, order]
         arrival = time + leg
-        time = jnp.maximum(arrival, params.opening[goal]) + params.service
+        time = jnp.maximum(arrival, opening[section]) + params.service
         length = length + leg
-        load = load + params.demand[goal]
-        home = params.distance[goal, 0]
+        load = load + demand[section]
+        home = to_depot[section]
         is_feasible = (
             is_feasible
-            & (goal > 0)
-            & (arrival <= params.closing[goal])
+            & (places[section] > 0)
+            & (arrival <= closing[section])
             & (time + home <= params.closing[0])
             & (load <= params.capacity)
         )
         lengths.append(jnp.where(is_feasible, length + home, NEVER))
-        place = goal
     return jnp.stack(lengths, 1)
 
 
