@@ -77,4 +77,52 @@ CARDS = (
         difficulties={"medium": 2, "easy": 1, "hard": 3, "longest": 4},
         tags=("continuous", "stochastic", "economic", "differentiable"),
     ),
+    TaskCard(
+        id="rlsuite/Queueing-v0",
+        family="operations",
+        summary="Tell servers which queue to serve, so that waiting costs little.",
+        source=(
+            "Harrison & Wein 1990, doi:10.1007/BF01225336; Dai & Gluzman 2022, "
+            "doi:10.1287/stsy.2021.0081"
+        ),
+        entry_point="rlbench_suite.envs.operations.queueing:Queueing",
+        reference="rlbench_suite.envs.operations.queue_programme:QueueProgramme",
+        yardsticks={"heuristic": "rlbench_suite.envs.operations.queue_programme:MaxPressure"},
+        horizon=256,
+        difficulties={
+            "criss-cross": 0,
+            "single-server": 1,
+            "shared-server": 2,
+            "two-stations": 3,
+        },
+        chance="with a low load and few costly jobs at the start, any work clears the queues",
+        hard_for_reference="jobs arrive by chance, and with a high load the start is no backlog",
+        tags=("discrete", "stochastic", "economic"),
+    ),
+    TaskCard(
+        id="rlsuite/EnergyStorage-v0",
+        family="operations",
+        summary="Charge a battery while electricity is cheap, and discharge it while it is dear.",
+        source="Sioshansi et al. 2009, doi:10.1016/j.eneco.2008.10.005",
+        entry_point="rlbench_suite.envs.operations.energy_storage:EnergyStorage",
+        reference="rlbench_suite.envs.operations.energy_storage:BestTrades",
+        yardsticks={"heuristic": "rlbench_suite.envs.operations.energy_storage:Thresholds"},
+        horizon=168,
+        difficulties={"medium": 1, "easy": 0, "hard": 2},
+        tags=("continuous", "stochastic", "economic"),
+    ),
+    TaskCard(
+        id="rlsuite/VehicleRouting-v0",
+        family="operations",
+        summary="Visit all customers by short routes from a depot and back.",
+        source="Kool et al. 2019, arXiv:1803.08475; Solomon 1987, doi:10.1287/opre.35.2.254",
+        entry_point="rlbench_suite.envs.operations.vehicle_routing:VehicleRouting",
+        reference="rlbench_suite.envs.operations.route_players:LocalSearch",
+        yardsticks={
+            "heuristic": "rlbench_suite.envs.operations.route_players:NearestCustomer",
+        },
+        horizon=40,
+        difficulties={"cvrp": 1, "tsp": 0, "time-windows": 2},
+        tags=("discrete", "masked", "planning"),
+    ),
 )
