@@ -204,4 +204,23 @@ CARDS = (
         agents=2,
         tags=("discrete", "multi-agent", "multi-objective"),
     ),
+    TaskCard(
+        id="rlsuite/Surround-v0",
+        family="marl",
+        summary="Four drones come close to a target that stays, travels or flees, and keep apart.",
+        source=(
+            "Felten et al. 2024, arXiv:2407.16312; documented rules of MOMAland 0.2.0, surround, "
+            "escort and catch"
+        ),
+        entry_point="rlbench_suite.envs.marl.surround:Surround",
+        reference="rlbench_suite.envs.marl.surround_players:Escorts",
+        horizon=200,
+        replay_tolerance=0.01,
+        difficulties={"medium": 1, "easy": 0, "hard": 2},
+        objectives=("target", "spread"),
+        weights=(1.0, 0.001),
+        hypervolume_reference=(-20.0, -20.0),
+        agents=4,
+        tags=("continuous", "multi-agent", "multi-objective"),
+    ),
 )

@@ -38,8 +38,23 @@ def no_warnings() -> Iterator[None]:
         yield
 
 
+def weights_of(task_id: str) -> dict[str, Any]:
+    """Return the keyword that makes one number of the rewards of several objectives."""
+    card = registry.card(task_id)
+    return {"weights": card.weights} if card.objectives else {}
+
+
 def parallel(task_id: str, **keywords: Any) -> TaskParallelEnv:
-    return pettingzoo.make("parallel", task_id, **keywords)
+    return pettingzoo.make("parallel", task_id, **weights_of(task_id), **keywords)
+
+
+def aec(task_id: str, **keywords: Any) -> Any:
+    return pettingzoo.make("aec", task_id, **weights_of(task_id), **keywords)
+
+
+def steps_of_every_episode(task_id: str, limit: int) -> int:
+    """Return a number of steps that no task is over before, at most the limit."""
+    return min(limit, registry.card(task_id).horizon // 2)
 
 
 def random_actions(env: TaskParallelEnv, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -89,15 +104,12 @@ def test_aec_api(task_id: str) -> None:
         "ignore",
         "Agents have different observation space sizes|Observation numpy array is all zeros",
     )
-    # This test compares rewards as numbers: those of several objectives are weighed.
-    objectives = registry.card(task_id).objectives
-    weights = (1.0,) * len(objectives) if objectives else None
-    api_test(pettingzoo.make("aec", task_id, max_cycles=20, weights=weights), num_cycles=60)
+    api_test(aec(task_id, max_cycles=20), num_cycles=60)
 
 
 def test_seeds(task_id: str) -> None:
     parallel_seed_test(lambda: parallel(task_id), num_cycles=20)
-    seed_test(lambda: pettingzoo.make("aec", task_id), num_cycles=20)
+    seed_test(lambda: aec(task_id), num_cycles=20)
 
 
 # -- what those leave out --------------------------------------------------------------------------
@@ -125,20 +137,18 @@ def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
 
     PettingZoo 1.27's parallel_seed_test stops after one step.
     """
-    steps = 8  # a random pilot of two tumbles within 15
+    steps = steps_of_every_episode(task_id, 8)  # a random pilot of two tumbles within 15
     first = parallel(task_id, max_cycles=steps)
     second = parallel(task_id, max_cycles=steps)
     second.reset(seed=77)
     first_trace = trace(first, 3, seed=5)
     second_trace = trace(second, 3, seed=5)
-    # An episode of the shortest task has three steps.
-    assert 3 * (1 + 2 * 3) <= len(first_trace) <= 3 * (1 + 2 * steps)
+    assert len(first_trace) == 3 * (1 + 2 * steps)
     assert_equal(first_trace, second_trace)
     assert_equal(first_trace, trace(first, 3, seed=5))
-    resets = [entry for entry in first_trace if isinstance(entry, tuple) and len(entry) == 2]
     starts = [
         stack_observations(reset[0])
-        for reset in (resets[0], resets[1], trace(second, 1, seed=6)[0])
+        for reset in (first_trace[0], first_trace[1 + 2 * steps], trace(second, 1, seed=6)[0])
     ]
     if task_id != "rlsuite/MatrixGame-v0":  # every match begins alike
         assert all((a != b).any() for a, b in [starts[:2], starts[1:], starts[::2]])
@@ -147,7 +157,7 @@ def test_seeded_runs_repeat_over_whole_episodes(task_id: str) -> None:
 def test_equals_the_joint_env(task_id: str) -> None:
     """Row by row the Gymnasium env of the same id and seed; its reward is the agents' mean."""
     env = parallel(task_id)
-    joint = gymnasium.make(task_id, disable_env_checker=True)
+    joint = gymnasium.make(task_id, disable_env_checker=True, **weights_of(task_id))
     rng = np.random.default_rng(4)
     for episode in range(2):
         seed = 11 if episode == 0 else None
@@ -165,11 +175,13 @@ def test_equals_the_joint_env(task_id: str) -> None:
             steps += 1
             np.testing.assert_array_equal(stack_observations(observations), observation)
             # The joint env takes the mean in the task's float32, which holds seven digits.
-            mean = np.mean(list(rewards.values()), 0)
-            assert mean == pytest.approx(reward, rel=2e-6, abs=1e-6)
+            assert np.mean(list(rewards.values())) == pytest.approx(reward, rel=2e-6, abs=1e-6)
             assert set(terminations.values()) == {terminated}
             # At the very last step both flags may be true in Gymnasium, but not in PettingZoo.
             assert set(truncations.values()) == {truncated and not terminated}
+            vectors = [each.pop("vector_reward", 0.0) for each in infos.values()]
+            vector = info.pop("vector_reward", 0.0)
+            np.testing.assert_allclose(np.mean(vectors, axis=0), vector, rtol=2e-6, atol=1e-6)
             mask = info.pop("action_mask", [])
             assert_equal(
                 [n for each in observations.values() if len(mask) for n in each["action_mask"]],
@@ -193,8 +205,7 @@ def test_plain_values_inside_the_spaces(task_id: str) -> None:
     _, rewards, terminations, truncations, _ = env.step(
         random_actions(env, np.random.default_rng(0))
     )
-    reward_kind = np.ndarray if env.card.objectives else float
-    for values, kind in ((rewards, reward_kind), (terminations, bool), (truncations, bool)):
+    for values, kind in ((rewards, float), (terminations, bool), (truncations, bool)):
         assert [type(value) for value in values.values()] == [kind] * env.card.agents
 
 
@@ -217,12 +228,13 @@ def test_time_limits(task_id: str) -> None:
         assert pettingzoo.spec(kind, task_id).max_cycles == horizon
     assert parallel(task_id).max_cycles == horizon
     assert parallel(task_id, max_cycles=-1).max_cycles is None
-    env = parallel(task_id, max_cycles=2)
+    cycles = steps_of_every_episode(task_id, 3)
+    env = parallel(task_id, max_cycles=cycles)
     rng = np.random.default_rng(0)
     env.reset(seed=0)
-    for cycle in range(1, 3):
+    for cycle in range(1, cycles + 1):
         *_, terminations, truncations, _ = env.step(random_actions(env, rng))
-        assert set(truncations.values()) == {cycle == 2}
+        assert set(truncations.values()) == {cycle == cycles}
         assert not any(terminations.values())
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step({agent: env.action_space(agent).sample() for agent in env.possible_agents})
