@@ -267,6 +267,14 @@ class Policy(eqx.Module):
         )
         return choose_action(self.flat, self.config, distribution, key), memory
 
+    def action_probabilities(self, view: View) -> jax.Array:
+        """Return the probability of each action of a single choice, ``(n,)``."""
+        x, mask = self.flat.observe(view.observation, view.action_mask)
+        logits = self.actor(self.flat, self.moments.normalise(x), mask).logits[0][0]
+        if self.config.evaluate == "mode":
+            return jax.nn.one_hot(logits.argmax(), len(logits))
+        return jax.nn.softmax(logits)
+
     def acting_parameters(self) -> ActingParameters:
         """Return the acting network as plain parameters, for export.
 

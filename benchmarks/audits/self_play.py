@@ -1,23 +1,24 @@
-"""Measure how far self-play comes from an equilibrium of poker, and what it wins.
+"""Measure how far agents come from an equilibrium of poker, and what they win.
 
     python benchmarks/audits/self_play.py [--games kuhn,leduc] [--steps 1000000] [--seeds 3]
+        [--agents self-play,fictitious-play,psro]
 
 It prints the exploitability of policies in chips a hand (half of NashConv), and the chips a hand
-that they win from each opponent of the card, all exact: first of known players, then of what
-self-play has learnt with each seed.
+that they win from each opponent of the card, all exact: first of known players, then of what the
+agents have learnt with each seed.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from typing import Any
 
-import jax
 import numpy as np
 
-from rlbench_suite.baselines.games.self_play import SelfPlay
-from rlbench_suite.core.registry import card
+from rlbench_suite.core.registry import AGENTS, card
+from rlbench_suite.core.task_card import load
 from rlbench_suite.envs.games.poker.betting import Betting
 from rlbench_suite.envs.games.poker.exploitability import (
     best_responses,
@@ -31,21 +32,10 @@ from rlbench_suite.envs.games.poker.players import (
     action_by_kind,
     aggressive_table,
     equilibrium_table,
-    tabulate,
 )
+from rlbench_suite.envs.games.poker.tabulate import table_of_policy
 
 OPPONENTS = ("easy", "medium", "hard")
-
-
-def table_of_policy(game: Any, policy: Any) -> np.ndarray:
-    """Return the probabilities of the actions of a policy of PPO, which is sampled."""
-
-    def probabilities(observations: Any, mask: Any) -> Any:
-        x = policy.moments.normalise(observations)
-        distribution = policy.actor(policy.flat, x, mask)
-        return jax.nn.softmax(distribution.logits[0])
-
-    return normalised(game.betting, tabulate(game, probabilities))
 
 
 def always(betting: Betting, kind: str) -> np.ndarray:
@@ -85,12 +75,17 @@ def print_row(name: str, player: str, table: np.ndarray | None, opponents: list[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--games", default="kuhn,leduc")
-    parser.add_argument("--steps", type=int, default=1_000_000, help="moves of both sides")
+    parser.add_argument(
+        "--steps", type=int, default=1_000_000, help="moves of both sides, or of the seat"
+    )
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--budget", default="smoke", help="chooses hyperparameters")
+    parser.add_argument("--agents", default="self-play")
     parser.add_argument("--entropy", type=float, help="weight of the bonus; default: the agent's")
     options = parser.parse_args()
+    names = options.agents.split(",")
     changes = {} if options.entropy is None else {"entropy": options.entropy}
-    agent = SelfPlay(total_steps=options.steps, **changes)
+    agents = [load(AGENTS[name])(total_steps=options.steps, **changes) for name in names]
     print(f"| game | player | exploitability | {' | '.join(OPPONENTS)} |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name in options.games.split(","):
@@ -100,11 +95,11 @@ def main() -> None:
         for player, table in known_tables(name, betting).items():
             print_row(name, player, table, opponents)
         print_row(name, "best response", None, opponents)
-        for seed in range(options.seeds):
+        for agent, seed in itertools.product(agents, range(options.seeds)):
             start = time.perf_counter()
-            *_, policy = agent.train(task, seed=seed, budget="smoke")
+            *_, policy = agent.train(task, seed=seed, budget=options.budget)
             seconds = time.perf_counter() - start
-            player = f"self-play, seed {seed} ({seconds:.0f} s)"
+            player = f"{agent.name}, seed {seed} ({seconds:.0f} s)"
             print_row(name, player, table_of_policy(task.game, policy), opponents)
 
 

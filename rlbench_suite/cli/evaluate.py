@@ -3,7 +3,17 @@
 from typing import Any
 
 from rlbench_suite.cli import HELP, App, Commands
-from rlbench_suite.cli.run_commands import compare, export, judge, llm, query, report, run, sweep
+from rlbench_suite.cli.run_commands import (
+    compare,
+    exploit,
+    export,
+    judge,
+    llm,
+    query,
+    report,
+    run,
+    sweep,
+)
 
 
 class _RunUnlessNamed(Commands):
@@ -35,6 +45,7 @@ for command in (
     export.deploy,
     sweep.sweep,
     sweep.frequency,
+    exploit.exploit,
 ):
     app.command()(command)
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
+from copy import copy
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,6 +33,18 @@ class Game(Task[Params, State]):
 
     Rewards are one for each agent. A game in turns says in :meth:`Task.acting` whose turn it is.
     """
+
+    #: Number of equal games in an episode, such as hands of a match.
+    repeats: int = 1
+    #: Whether one agent loses what the others win.
+    zero_sum: ClassVar[bool] = True
+
+    def exploitability(self, policy: Policy) -> float | None:
+        """Return what a best response earns against a policy in one of the repeated games.
+
+        It is the mean over seats and exact; None if it cannot be computed, as by default.
+        """
+        return None
 
     @abc.abstractmethod
     def won(self, state: State, params: Params) -> jax.Array:
@@ -243,3 +258,70 @@ class SeatPlayer(NamedTuple):
         """Return the player's action for one's own seat."""
         joint, memory = self.player.act(memory, View(None, None, view.state.game, view.params), key)
         return joint[view.state.seat], memory
+
+
+def against(task: AgainstOpponent, player: Any) -> AgainstOpponent:
+    """Return a task of two seats with another opponent: a player of one seat."""
+    changed = copy(task)
+    changed.opponent = Duel.in_both_seats(task.game, player)
+    return changed
+
+
+class Duel(eqx.Module):
+    """Two players of one seat as a player of a game of two seats.
+
+    A memory waits while it is not its player's turn. An illegal action is played as the first legal
+    one.
+    """
+
+    first: Any
+    second: Any
+    seat: Int
+    """Seat of the first player, 0 or 1."""
+    game: Game[Any, Any] = eqx.field(static=True)
+
+    @classmethod
+    def in_both_seats(cls, game: Game[Any, Any], player: Any) -> Duel:
+        """Return a duel of a player with itself, such as an opponent for either seat."""
+        return cls(player, player, np.int32(0), game)
+
+    def initial(self, params: Any) -> Any:
+        """Return the memories of both."""
+        return self.first.initial(params), self.second.initial(params)
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        """Return an action for each seat, and the next memories."""
+        acting = self.game.acting(view.state, view.params)
+        data = jax.random.key_data(key)
+        actions = []
+        next_memories = []
+        for i, player in enumerate((self.first, self.second)):
+            seat = jnp.asarray(self.seat) if i == 0 else 1 - jnp.asarray(self.seat)
+            seat_view = view_of_seat(view, seat)
+            seat_key = jax.random.wrap_key_data(keys.fold_in(data, i))
+            action, next_memory = player.act(memory[i], seat_view, seat_key)
+            actions.append(_first_legal(action, seat_view.action_mask))
+            if acting is not None:
+                next_memory = jax.tree.map(
+                    partial(jnp.where, jnp.asarray(acting)[seat]), next_memory, memory[i]
+                )
+            next_memories.append(next_memory)
+        joint = jnp.stack(actions)
+        return jnp.where(jnp.asarray(self.seat) == 0, joint, joint[::-1]), tuple(next_memories)
+
+
+def view_of_seat(view: View, seat: Any) -> View:
+    """Return what the player of one seat sees of a whole game."""
+    observation = jax.tree.map(lambda rows: rows[seat], view.observation)
+    agents = len(jax.tree.leaves(view.observation)[0])
+    mask = None if view.action_mask is None else view.action_mask.reshape(agents, -1)[seat]
+    earned = jnp.zeros((), jnp.float32)
+    state = SeatState(view.state, seat, (), earned, jnp.zeros((), bool))
+    return View(observation, mask, state, view.params)
+
+
+def _first_legal(action: jax.Array, mask: jax.Array | None) -> jax.Array:
+    """Return an action, or the first legal one in place of an illegal choice."""
+    if mask is None or action.ndim:
+        return action
+    return jnp.where(mask[action], action, jnp.argmax(mask)).astype(jnp.int32)

@@ -199,6 +199,24 @@ class FinitePolicySet(PolicySet, Protocol):
         ...
 
 
+@runtime_checkable
+class StochasticPolicy(Policy, Protocol):
+    """A policy without memory for one discrete choice, which tells how likely each action is."""
+
+    def action_probabilities(self, view: View) -> jax.Array:
+        """Return the probability of each action, ``(n,)``."""
+        ...
+
+
+@runtime_checkable
+class MixedPolicy(Policy, Protocol):
+    """A policy that samples one of finitely many policies in each episode and plays it."""
+
+    def mixture(self) -> list[tuple[float, Policy]]:
+        """Return the policies that it may sample, each with its probability."""
+        ...
+
+
 class ActingParameters(NamedTuple):
     """Parameters of a policy that is a multilayer perceptron.
 

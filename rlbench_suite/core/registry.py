@@ -36,6 +36,8 @@ AGENTS = {
     "td3-bc": "rlbench_suite.baselines.offline.td3_bc:TD3BC",
     "ppo": "rlbench_suite.baselines.ppo.agent:PPO",
     "self-play": "rlbench_suite.baselines.games.self_play:SelfPlay",
+    "fictitious-play": "rlbench_suite.baselines.games.fictitious_play:FictitiousPlay",
+    "psro": "rlbench_suite.baselines.games.psro:PSRO",
     "mbppo": "rlbench_suite.baselines.ppo.model_based:ModelBasedPPO",
     "hdpo": "rlbench_suite.baselines.hdpo:HDPO",
     "weighted-ppo": "rlbench_suite.baselines.morl.weighted_ppo:WeightedPPO",

@@ -14,29 +14,16 @@ from rlbench_suite.baselines.games.self_play import SelfPlay
 from rlbench_suite.baselines.ppo import ppo
 from rlbench_suite.core.agent import CannotPlay
 from rlbench_suite.core.registry import card
-from rlbench_suite.envs.games.poker.exploitability import nash_conv, normalised
-from rlbench_suite.envs.games.poker.players import tabulate
-
-
-def exploitability(task: Any, policy: Any) -> float:
-    """Return half of NashConv in chips a hand, of a policy that is sampled."""
-
-    def probabilities(observations: Any, mask: Any) -> Any:
-        x = policy.moments.normalise(observations)
-        return jax.nn.softmax(policy.actor(policy.flat, x, mask).logits[0])
-
-    table = normalised(task.game.betting, tabulate(task.game, probabilities))
-    return nash_conv(task.game.betting, table) / 2
 
 
 def test_kuhn_poker_becomes_hard_to_exploit() -> None:
     """Uniform play has an exploitability of 11/24, .458 chips a hand."""
-    task = card("Poker-v0", game="kuhn").build()
+    task: Any = card("Poker-v0", game="kuhn").build()
     agent = SelfPlay(total_steps=400_000)
     before = agent.untrained_policy(task, agent.config(task, "smoke"))
     *_, policy = agent.train(task, seed=0, budget="smoke")
-    assert exploitability(task, before) > 0.4
-    assert exploitability(task, policy) < 0.2
+    assert task.game.exploitability(before) > 0.4
+    assert task.game.exploitability(policy) < 0.2
     # Of four hundred matches it wins most against the other two.
     for difficulty in ("easy", "medium"):
         seat = card("Poker-v0", game="kuhn").build(difficulty=difficulty)

@@ -34,11 +34,9 @@ from rlbench_suite.envs.games.poker.players import (
     Equilibrium,
     action_by_kind,
     equilibrium_table,
-    situations,
-    tabulate,
-    tabulate_samples,
 )
 from rlbench_suite.envs.games.poker.poker import Poker, State
+from rlbench_suite.envs.games.poker.tabulate import situations, tabulate, tabulate_samples
 
 ID = "rlsuite/Poker-v0"
 GAMES = [*RULES]

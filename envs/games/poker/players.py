@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,6 +49,10 @@ class TablePlayer(eqx.Module):
             self._sample(self.game.information_of(row), draws[i]) for i, row in enumerate(rows)
         ]
         return jnp.stack(actions).reshape(observations.shape[:-1]), memory
+
+    def action_probabilities(self, view: View) -> jax.Array:
+        """Return the probability of each action for one observation, ``(actions,)``."""
+        return jnp.asarray(self.table)[self.game.information_of(view.observation)]
 
     def _sample(self, information: jax.Array, draw: jax.Array) -> jax.Array:
         """Return the action on which a number in [0, 1) falls."""
@@ -143,39 +146,3 @@ def action_by_kind(betting: Betting, number: int) -> dict[str, int]:
 def equilibrium_table(game: str) -> np.ndarray:
     """Return the stored table near an equilibrium of a game."""
     return np.array(json.loads(EQUILIBRIA.read_text())[game])
-
-
-def tabulate_samples(game: Poker, policy: Any, samples: int, seed: int = 0) -> np.ndarray:
-    """Return the table of a policy of one side, from samples of its actions.
-
-    The policy is asked ``samples`` times in each information set; one sample is enough for a
-    policy that is deterministic. It has no memory.
-    """
-    keys = jax.random.split(jax.random.key(seed), samples)
-
-    def sample(observation: jax.Array, mask: jax.Array) -> jax.Array:
-        view = View(observation, mask, None, None)
-        actions = jax.vmap(lambda key: policy.act(policy.initial(None), view, key)[0])(keys)
-        return jax.nn.one_hot(actions, len(game.action_names)).sum(0)
-
-    counts = jax.jit(jax.vmap(sample))(*situations(game))
-    return np.asarray(counts, float) / samples
-
-
-def tabulate(game: Poker, probabilities: Callable[[Any, Any], Any]) -> np.ndarray:
-    """Return the table of a policy that gives the probabilities of its actions.
-
-    Args:
-        game: the game.
-        probabilities: function of observations ``(n, size)`` and masks ``(n, actions)`` that
-            returns the probability of each action, ``(n, actions)``.
-    """
-    return np.asarray(probabilities(*situations(game)), float)
-
-
-def situations(game: Poker) -> tuple[np.ndarray, np.ndarray]:
-    """Return observation and mask of the side that moves in each information set."""
-    number, own_rank, public = np.array(game.betting.information_sets, np.int32).T
-    side = game.betting.side[number]
-    observations = jax.jit(jax.vmap(game.side_observation))(side, number, own_rank, public)
-    return np.asarray(observations), game.betting.legal[number]

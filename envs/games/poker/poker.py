@@ -39,6 +39,8 @@ from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.foundation.unknown_names import unknown
 
 from .betting import RANKS, RULES, Betting
+from .exploitability import nash_conv
+from .tabulate import table_of_policy
 
 CARD_SIZE = (60, 90)  # pixels
 CHIP_COLOURS = ((200, 60, 50), (60, 90, 180))
@@ -66,7 +68,7 @@ class Poker(Game[tuple[()], State]):
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
         super().__init__(card, difficulty=difficulty, dtype=dtype)
         self.betting = Betting(RULES[card.settings["game"]])
-        self.hands = int(card.settings["hands"])
+        self.hands = self.repeats = int(card.settings["hands"])
         self.has_public = len(self.betting.rules.bets) > 1
         self.action_names = self.betting.rules.actions
         rounds = len(self.betting.rules.bets)
@@ -200,6 +202,11 @@ class Poker(Game[tuple[()], State]):
         """Return ``success``, whether agent 0 is ahead, and the number of hands that are over."""
         is_over = jnp.asarray(self.betting.is_over)[state.node]
         return {"success": state.chips > 0, "hands": state.hand + is_over}
+
+    def exploitability(self, policy: Policy) -> float | None:
+        """Return what a best response wins a hand; None for a policy with a memory."""
+        table = table_of_policy(self, policy)
+        return None if table is None else nash_conv(self.betting, table) / 2
 
     def noop_action(self) -> np.ndarray:
         """Return check or call in Leduc, check or fold in Kuhn, which are always legal."""

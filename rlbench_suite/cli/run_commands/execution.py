@@ -153,7 +153,7 @@ def execute(
         OSError: the directory cannot be used.
     """
     from rlbench_suite.cli.run_commands.progress import watch
-    from rlbench_suite.evaluation.runs import object_store, runner
+    from rlbench_suite.evaluation.runs import matches, object_store, runner
     from rlbench_suite.evaluation.runs.open_run import OpenRun
 
     console = output_console()
@@ -178,6 +178,12 @@ def execute(
                     events.close()
                     _print_interruption(run, console, transcripts=bool(manifest.models))
                     raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
+        try:
+            for sentence in matches.play_missing(run):
+                console.print(sentence, highlight=False)
+        except KeyboardInterrupt:
+            _print_interruption(run, console, transcripts=bool(manifest.models))
+            raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
         print_and_write_report(run, console, str(place), "studentised")
         for cell, reason in failures:
             print(f"failed: {cell}: {reason} (more in {place}/{runner.LOG})", file=sys.stderr)

@@ -68,7 +68,7 @@ def sweep(
 
     * `rlsuite-eval sweep runs/mine inertia 0.7:1.3:7`
     """
-    path = _run_folder(run)
+    path = run_folder(run)
     prepare_jax()
     from rlbench_suite.evaluation.analysis import sweeps
 
@@ -94,7 +94,7 @@ def frequency(
 
     **Example**: `rlsuite-eval frequency runs/mine --task QuadcopterHover-v0`
     """
-    path = _run_folder(run)
+    path = run_folder(run)
     prepare_jax()
     from rlbench_suite.contexts.numerals import read_integer
     from rlbench_suite.evaluation.analysis import sweeps
@@ -108,7 +108,7 @@ def frequency(
     _report(sweeps.sweep_frequency(path, task, steps))
 
 
-def _run_folder(run: str) -> Path:
+def run_folder(run: str) -> Path:
     """Return the folder of a run on this machine, and say if the run lacks cells.
 
     Raises:

@@ -151,6 +151,34 @@ def clouds(
     return _svg(width, height, elements, title)
 
 
+def heat_map(title: str, labels: Sequence[str], values: np.ndarray) -> Markup:
+    """Return a table of numbers ``(n, n)``, the darker the larger; positive ones have one colour.
+
+    Rows and columns have the same labels.
+    """
+    count = len(labels)
+    left_margin, top, side = 140, 40, min(44, 372 // count)
+    largest = float(np.abs(values).max()) or 1.0
+    elements = [_text(left_margin, 14, title, "title")]
+    for i, label in enumerate(labels):
+        y = top + side * i
+        elements.append(_text(left_margin - 8, y + side / 2 + 4, f"{label} [{i}]", "end small"))
+        elements.append(_text(left_margin + side * (i + 0.5), top - 6, str(i), "middle small"))
+        for j, value in enumerate(values[i].tolist()):
+            x = left_margin + side * j
+            colour = 0 if value >= 0 else 1
+            tooltip = f"<title>{escape(f'{label} against {labels[j]}: {value:.3f}')}</title>"
+            elements.append(
+                f'<rect class="c{colour}" x="{x}" y="{y}" width="{side - 1}" height="{side - 1}" '
+                f'fill-opacity="{0.85 * abs(value) / largest:.3f}">{tooltip}</rect>'
+            )
+            if side >= 32 and i != j:
+                elements.append(
+                    _text(x + side / 2, y + side / 2 + 4, f"{value:.2g}", "middle small")
+                )
+    return _svg(520, top + side * count + 12, elements, title)
+
+
 def number(value: float) -> str:
     """Return a short form of a number, such as 0.5, 20k or 3M."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from rlbench_suite.core.registry import card as find_card
-from rlbench_suite.evaluation.report import chart, front_rows, learning_curves
+from rlbench_suite.evaluation.report import chart, front_rows, learning_curves, match_rows
 from rlbench_suite.evaluation.report.page import render
 from rlbench_suite.evaluation.report.report import AGGREGATES, Report
 from rlbench_suite.evaluation.report.report_remarks import remarks
@@ -47,6 +47,8 @@ def write_html(report: Report) -> None:
         gaps=report.gaps,
         fronts=report.fronts,
         front_charts=list(front_rows.charts(report.fronts, colour)),
+        matches=report.matches,
+        match_charts=list(match_rows.charts(report.matches, colour)),
         models=report.models,
         efficiency=list(
             learning_curves.charts(

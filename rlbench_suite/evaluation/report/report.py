@@ -10,6 +10,7 @@ from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.evaluation.cell import FailedCell
 from rlbench_suite.evaluation.report.front_rows import FrontRow, front_rows
+from rlbench_suite.evaluation.report.match_rows import MatchTable, match_tables
 from rlbench_suite.evaluation.report.pass_at_k import Passing, passing
 from rlbench_suite.evaluation.report.report_rows import Gap, Row, Transfer, gap_of, pairs_of, row_of
 from rlbench_suite.evaluation.runs.manifest import CellResult
@@ -211,6 +212,8 @@ class Report:
     """Gaps of agents that were evaluated on training contexts, too."""
     fronts: list[FrontRow]
     """Fronts of agents that learn a set of policies."""
+    matches: list[MatchTable]
+    """Games of policies against each other, on tasks that are one seat of a game of two."""
     comparison: Comparison | None
     """Comparison on the tasks that all agents have; None if there is no such task."""
     constrained: dict[str, Estimate]
@@ -246,6 +249,7 @@ class Report:
             transfers=table.transfers(),
             gaps=table.gaps(),
             fronts=front_rows(run, method),
+            matches=match_tables(run),
             comparison=comparison,
             constrained=table.constrained_iqms(comparison) if comparison else {},
             above_zero=table.probabilities_above_zero(shared_tasks),

@@ -34,8 +34,11 @@ _VERDICT = {"yes": "green", "no": "red", "unclear": "yellow", "failed": "red"}
 """Colours of verdicts."""
 
 
+_MAX_INTERVALS = 3
+"""Players of a game up to which the terminal shows the intervals of payoffs."""
+
 _OMITTED_FIRST = (
-    "IGD+", "points", "MUL",
+    "IGD+", "points", "MUL", "Nash share",
     "worst tenth", "seconds a success", "cost", "all seeds", "steps/s", "reference", "zero",
     "return", "success", "constrained", "Constrained IQM", "Median", "Mean", "beats 0",
     "Optimality gap", "form", "instances", "tokens in", "tokens out", "best trivial",
@@ -104,6 +107,12 @@ def print_report(report: Report, console: Console) -> None:
     if report.fronts:
         rows = [{"task": row.card.name, "agent": row.agent, **row.texts()} for row in report.fronts]
         _print_table("Fronts", rows, console)
+    for table in report.matches:
+        _print_table("Matches", table.ratings(), console)
+        few = len(table.players) <= _MAX_INTERVALS
+        _print_table(f"Payoffs on {table.card.name}", table.payoff_rows(intervals=few), console)
+        if table.of_seeds:
+            console.print("Intervals of matches are over new games, not over new seeds.")
     if report.models:
         _print_table(
             "Language models", [_attempts(passing_row) for passing_row in report.models], console
@@ -198,7 +207,7 @@ def _table(title: str, names: list[str], rows: Sequence[Mapping[str, str | Text]
         title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
     )
     for name in names:
-        is_text = name in ("task", "agent")
+        is_text = name in ("task", "agent", "player")
         heading = name.replace(" ", "\n")  # numbers are narrower than their names
         table.add_column(
             heading, justify="left" if is_text else "right", vertical="bottom", no_wrap=True

@@ -21,6 +21,7 @@ _OF_RUN = (
     "train_episodes.parquet",
     "curves.parquet",
     "fronts.parquet",
+    "matches.parquet",
     "report.html",
     "workers.log",
     "traces/*.parquet",

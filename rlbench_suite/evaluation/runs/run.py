@@ -13,6 +13,7 @@
                                               cells
     episodes.parquet  curves.parquet  fronts.parquet  traces/<agent>-<task>.parquet  report.html
                                               all cells together
+    matches.parquet                           games of policies against each other
     checkpoints/<agent>                       copies of evaluated saved policies
     workers.log                               output of agents, and full errors
 """
@@ -65,6 +66,23 @@ class FrontPoints(NamedTuple):
     """Mean returns of the policies, ``(n, k)``."""
     exact: np.ndarray
     """The task's exact Pareto front, ``(p, k)``; without a row if it is not known."""
+
+
+MATCHES_FILE = "matches.parquet"
+
+
+class Matches(NamedTuple):
+    """Games that policies of a task played against each other, in both seats."""
+
+    table: pa.Table
+    """Columns as ``tables.MATCHES``."""
+    cells: tuple[Cell, ...]
+    """Cells of the n policies that played, in the order of the run's agents."""
+    returns: np.ndarray
+    """Earnings of both seats by who sat in seat 0, who in seat 1, and game, ``(n, n, games, 2)``.
+
+    They are 0 for a policy against itself.
+    """
 
 
 class Run:
@@ -287,6 +305,34 @@ class Run:
                 raise ValueError("it has no point, or one that is not finite")
         return front
 
+    def read_matches(self) -> dict[str, Matches]:
+        """Return the games that policies played against each other, by task.
+
+        Only those of finished cells of the run count.
+
+        Raises:
+            ValueError: their table is damaged.
+        """
+        from rlbench_suite.evaluation.runs.tables import MATCHES, read_table
+
+        path = self.path / MATCHES_FILE
+        if not os.path.lexists(path):
+            return {}
+        try:
+            rows = read_table(path, MATCHES)
+            tasks = rows["task"].unique().to_pylist()
+            finished = [result.cell for result in self.results()]
+            return {
+                task: _read_matches(rows.filter(np.array(rows["task"]) == task), finished)
+                for task in tasks
+                if task in self.manifest.references
+            }
+        except (ValueError, OSError) as error:
+            raise ValueError(
+                f"{path} is damaged ({first_line(error)}); delete it and run the same command "
+                "again, which plays the matches again."
+            ) from None
+
     def read_episodes(self, cell: Cell) -> pa.Table:
         """Return the evaluation episodes of a cell, one a row; see ``tables.EPISODES``."""
         return self.read_table(cell, "episodes.parquet")
@@ -422,6 +468,33 @@ def _read_error(file: Path) -> str:
     except (ValueError, OSError, RecursionError) as error:
         raise ValueError(f"{file} is damaged ({first_line(error)}).") from None
     return str(record.get("error"))
+
+
+def _read_matches(table: pa.Table, finished: Sequence[Cell]) -> Matches:
+    """Return the matches of one task between finished cells.
+
+    Raises:
+        ValueError: two of them did not play the same number of games in both seats, or returns are
+            not finite.
+    """
+    earned: dict[tuple[Cell, Cell], list[list[float]]] = {}
+    for row in table.to_pylist():
+        pair = tuple(
+            Cell(row[f"agent_{seat}"], row["task"], row[f"seed_{seat}"]) for seat in (0, 1)
+        )
+        if row["game"] >= 0:
+            earned.setdefault(pair, []).append(row["returns"])
+    players = {cell for pair in earned for cell in pair}
+    cells = tuple(cell for cell in finished if cell in players)
+    games = len(next(iter(earned.values()), []))
+    returns = np.zeros((len(cells), len(cells), games, 2))
+    for i, first in enumerate(cells):
+        for j, second in enumerate(cells):
+            if i != j:
+                returns[i, j] = np.reshape(earned.get((first, second), []), (games, 2))
+    if not np.isfinite(returns).all():
+        raise ValueError("a return is not finite")
+    return Matches(table, cells, returns)
 
 
 def _seeds(names: Sequence[str]) -> set[int]:

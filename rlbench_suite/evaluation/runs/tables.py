@@ -34,6 +34,13 @@ FRONT = pa.schema([
     ("returns", pa.list_(pa.float64())),  # by objective, means over episodes
 ])  # fmt: skip
 
+MATCHES = pa.schema([
+    ("task", pa.string()), ("agent_0", pa.string()), ("seed_0", pa.int64()),  # who sat in seat 0
+    ("agent_1", pa.string()), ("seed_1", pa.int64()),
+    ("game", pa.int64()),  # from 0; -1 in the row of a policy that plays no matches
+    ("returns", pa.list_(pa.float64())),  # of both seats
+])  # fmt: skip
+
 _OUTCOMES = pa.schema([
     EPISODES.field(name)
     for name in (*dict(_CELL), "return", "length", "success", "cost", "returns")

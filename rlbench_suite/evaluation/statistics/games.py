@@ -284,9 +284,10 @@ def standings(
     """Return the results of agents, each of which has one policy for each of its seeds.
 
     Policies of an agent and games are drawn again with replacement. Percentiles are moved outward
-    as far as those of Student's distribution for the smallest number of seeds (Hesterberg 2015,
-    doi:10.1080/00031305.2015.1089789, section 3.4). One draw is added to every pair of agents, so
-    that an agent that won all its games has a finite rating, too.
+    as far as those of Student's distribution for the smallest number of seeds above one (Hesterberg
+    2015, doi:10.1080/00031305.2015.1089789, section 3.4). An agent with one policy counts as one
+    whose policies are all equal; if all agents are such, intervals are over new games alone. One
+    draw is added to every pair of agents, so that who won all games has a finite rating, too.
 
     Args:
         returns: of the policies, ``(n, n, games, 2)``.
@@ -295,7 +296,7 @@ def standings(
         seed: of the bootstrap.
 
     Returns:
-        Estimates; the ends are NaN if an agent has a single policy.
+        Estimates; the ends are NaN if each agent has one policy and there is one game.
 
     Raises:
         ValueError: as :func:`payoff_matrix`, or there are fewer than two agents.
@@ -315,7 +316,8 @@ def standings(
     points = _between_agents(points_per_game(table), *weights)
     games = 2 * table.shape[2] * np.outer(sizes, sizes)
     ratings = _elo(points * games, 1.0)
-    tail = _tail(int(sizes.min()), confidence)
+    several = sizes[sizes > 1]
+    tail = _tail(int(several.min()) if len(several) else table.shape[2], confidence)
     averages = [nash_average(matrix) for matrix in payoffs[: NASH_REPLICATES + 1] if zero_sum]
     shares = np.array([average.shares for average in averages])
     skills = np.array([average.skills for average in averages])
@@ -336,8 +338,8 @@ def _draws(sizes: np.ndarray, owners: np.ndarray, games: int, seed: int) -> tupl
     policy_weights = np.zeros((1 + REPLICATES, len(sizes), len(owners)))
     for agent, size in enumerate(sizes.tolist()):
         even = np.full(size, 1 / size)
-        drawn = generator.multinomial(size, even, REPLICATES) / size
-        policy_weights[:, agent, owners == agent] = np.vstack([even, drawn])
+        resampled = generator.multinomial(size, even, REPLICATES) / size
+        policy_weights[:, agent, owners == agent] = np.vstack([even, resampled])
     even = np.full(games, 1 / games)
     game_weights = np.vstack([even, generator.multinomial(games, even, REPLICATES) / games])
     return policy_weights, game_weights
@@ -350,14 +352,14 @@ def _between_agents(values: Floats, policies: Floats, games: Floats) -> Floats:
     return np.asarray(means * (1 - np.eye(policies.shape[1])))
 
 
-def _tail(seeds: int, confidence: float) -> float:
-    """Return the probability to cut at either end; NaN for one seed."""
-    if seeds < 2:
+def _tail(count: int, confidence: float) -> float:
+    """Return the probability to cut at either end for a number of samples; NaN for one."""
+    if count < 2:
         return math.nan
     from scipy.special import ndtr, stdtrit
 
-    student = float(stdtrit(seeds - 1, (1 - confidence) / 2))
-    return float(ndtr(math.sqrt(seeds / (seeds - 1)) * student))
+    student = float(stdtrit(count - 1, (1 - confidence) / 2))
+    return float(ndtr(math.sqrt(count / (count - 1)) * student))
 
 
 def _estimates(values: Floats, tail: float) -> list[Estimate]:

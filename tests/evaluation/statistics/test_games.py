@@ -172,7 +172,9 @@ def test_standings_are_those_of_the_policies_together() -> None:
     assert [estimate.point for estimate in results.elo] == pytest.approx(ratings)
     assert sum(estimate.point for estimate in results.shares) == pytest.approx(1)
     one_seed = standings(returns[::3, ::3], [0, 1])
-    assert np.isnan(one_seed.elo[0].low)
+    assert one_seed.elo[0].low < one_seed.elo[0].point < one_seed.elo[0].high
+    one_game = standings(returns[::3, ::3, :1], [0, 1])
+    assert np.isnan(one_game.elo[0].low)
     with pytest.raises(ValueError, match="two agents or more"):
         standings(returns, [0] * 6)
 
