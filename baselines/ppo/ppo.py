@@ -268,9 +268,16 @@ class Policy(eqx.Module):
         return choose_action(self.flat, self.config, distribution, key), memory
 
     def action_probabilities(self, view: View) -> jax.Array:
-        """Return the probability of each action of a single choice, ``(n,)``."""
+        """Return the probability of each action of a single choice, ``(n,)``.
+
+        Raises:
+            ValueError: actions are continuous.
+        """
         x, mask = self.flat.observe(view.observation, view.action_mask)
-        logits = self.actor(self.flat, self.moments.normalise(x), mask).logits[0][0]
+        distribution = self.actor(self.flat, self.moments.normalise(x), mask)
+        if not isinstance(distribution, Categorical):
+            raise ValueError(f"Actions of {self.flat.task.card.id} are no choices.")
+        logits = distribution.logits[0][0]
         if self.config.evaluate == "mode":
             return jax.nn.one_hot(logits.argmax(), len(logits))
         return jax.nn.softmax(logits)

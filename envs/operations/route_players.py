@@ -212,7 +212,7 @@ def stops_of(order: IntArray, params: Params, has_limits: bool) -> IntArray:
         return jnp.concatenate([order, jnp.zeros(STEPS - customers, jnp.int32)])
     _, sizes = best_split(route_lengths(order, params))
     # From the last customer to the first: does a route end after this one?
-    is_end = []
+    is_end: list[jax.Array] = []
     end = jnp.int32(customers)
     for k in range(customers, 0, -1):
         is_end.insert(0, end == k)

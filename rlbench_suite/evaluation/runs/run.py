@@ -479,11 +479,11 @@ def _read_matches(table: pa.Table, finished: Sequence[Cell]) -> Matches:
     """
     earned: dict[tuple[Cell, Cell], list[list[float]]] = {}
     for row in table.to_pylist():
-        pair = tuple(
+        first, second = (
             Cell(row[f"agent_{seat}"], row["task"], row[f"seed_{seat}"]) for seat in (0, 1)
         )
         if row["game"] >= 0:
-            earned.setdefault(pair, []).append(row["returns"])
+            earned.setdefault((first, second), []).append(row["returns"])
     players = {cell for pair in earned for cell in pair}
     cells = tuple(cell for cell in finished if cell in players)
     games = len(next(iter(earned.values()), []))
