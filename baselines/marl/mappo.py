@@ -65,13 +65,15 @@ class MAPPO(PPO):
         """Raise :class:`CannotPlay` if the task has one agent, mortal ones, or a simulator."""
         card = task.card
         if card.agents == 1:
-            raise CannotPlay(f"mappo trains several agents together; {card.id} has one. Use ppo.")
+            raise CannotPlay(
+                f"{self.name} trains several agents together; {card.id} has one. Use ppo."
+            )
         if card.host:
-            raise CannotPlay(f"mappo trains in one program, but {card.id} runs on the host.")
+            raise CannotPlay(f"{self.name} trains in one program, but {card.id} runs on the host.")
         if task.defines("alive"):
             raise CannotPlay(
-                f"mappo learns from the team's reward, which goes on after an agent of {card.id} "
-                "has died. Use ppo."
+                f"{self.name} learns from the team's reward, which goes on after an agent of "
+                f"{card.id} has died. Use ppo."
             )
         super().check(task)
 

@@ -50,6 +50,7 @@ AGENTS = {
     "sac": "rlbench_suite.baselines.replay.sac:SAC",
     "dqn": "rlbench_suite.baselines.replay.dqn:DQN",
     "mappo": "rlbench_suite.baselines.marl.mappo:MAPPO",
+    "mean-field-ppo": "rlbench_suite.baselines.marl.mean_field_ppo:MeanFieldPPO",
     "vdn": "rlbench_suite.baselines.marl.vdn:VDN",
     "qmix": "rlbench_suite.baselines.marl.qmix:QMIX",
     "sb3-ppo": "rlbench_suite.baselines.sb3:SB3PPO",

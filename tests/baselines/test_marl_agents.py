@@ -15,11 +15,14 @@ from toy_tasks import Bandit, Clock, Mortals, Toy, TwoAgents
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.marl.mappo import MAPPO
 from rlbench_suite.baselines.marl.mappo import programs as mappo_programs
+from rlbench_suite.baselines.marl.mean_field_ppo import MeanFieldPPO, mean_embedding
 from rlbench_suite.baselines.marl.qmix import QMIX, Mixer, mix_monotonically
 from rlbench_suite.baselines.marl.vdn import VDN
 from rlbench_suite.baselines.networks import mlp
 from rlbench_suite.baselines.replay.replay_agent import programs
 from rlbench_suite.core.agent import CannotPlay
+from rlbench_suite.core.episode import scalar_return
+from rlbench_suite.core.registry import card
 
 SMALL = {
     "num_envs": 16, "updates": 2, "batch_size": 64, "hidden": (32,), "reports": 2,
@@ -214,13 +217,13 @@ def test_agents_learn_to_play_and_keep_to_their_masks(agent: Any, tmp_path: Path
     assert play(MASKED, again, range(4)).total.mean() == 4 * 1.5
 
 
-@pytest.mark.parametrize("agent", [MAPPO(), VDN(), QMIX()])
+@pytest.mark.parametrize("agent", [MAPPO(), MeanFieldPPO(), VDN(), QMIX()])
 def test_who_cannot_play_says_why(agent: Any) -> None:
     with pytest.raises(CannotPlay, match="has one"):
         agent.check(Bandit(masked=False))
     with pytest.raises(CannotPlay, match="die"):
         agent.check(Mortals())
-    if agent.name != "mappo":
+    if not isinstance(agent, MAPPO):
         with pytest.raises(CannotPlay, match=f"{agent.name} plays Discrete and MultiDiscrete"):
             agent.check(Push())
     agent.check(TWO_STEPS)
@@ -229,3 +232,36 @@ def test_who_cannot_play_says_why(agent: Any) -> None:
 def test_every_agent_of_mappo_earns_the_mean() -> None:
     flat = MAPPO().flatten(TwoAgents())
     np.testing.assert_array_equal(flat.agent_rewards(jnp.array([1.0, 4.0])), [2.5, 2.5])
+
+
+# -- mean fields -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("embedding", ["kernel", "histogram"])
+def test_a_mean_embedding_knows_the_spread_and_not_the_number_or_order(embedding: str) -> None:
+    x = np.random.default_rng(0).random((40, 3)).astype(np.float32)
+    code = mean_embedding(jnp.asarray(x), 5, embedding)
+    again = mean_embedding(jnp.asarray(np.concatenate([x[::-1], x])), 5, embedding)
+    np.testing.assert_allclose(again, code, atol=1e-6)
+    assert code.shape == (15,)
+    if embedding == "histogram":
+        expected = np.stack([np.histogram(column, 5, (0, 1))[0] / 40 for column in x.T])
+    else:  # bumps as wide as a bin
+        centres = [0.1, 0.3, 0.5, 0.7, 0.9]
+        expected = np.stack([np.exp(-(((x - c) / 0.2) ** 2) / 2).mean(0) for c in centres], 1)
+    np.testing.assert_allclose(code.reshape(3, 5), expected, atol=1e-6)
+
+
+def test_mean_field_ppo_learns_for_any_number_of_oscillators(tmp_path: Path) -> None:
+    """Its critic is as wide for 16 of them as for 200, and the policy serves both."""
+    card_of_few = card("Kuramoto-v0")
+    few, many = card_of_few.build(), card("Kuramoto-v0", agents=200).build()
+    agent = MeanFieldPPO()
+    assert agent.flatten(few).privileged == agent.flatten(many).privileged == 8 * 5
+    policy = train(MeanFieldPPO(total_steps=150_000), few)
+    path = str(tmp_path / "policy.safetensors")
+    agent.save(policy, path)
+    scale = card_of_few.scale()
+    for task in (few, many):
+        record = play(task, agent.load(path, task), range(16))
+        assert scale.score(scalar_return(task, record.total)).mean() > 0.8
