@@ -47,12 +47,12 @@ def run(task: Any, player: Any, episodes: int, seed: int = 0) -> Any:
 
     def episode(key: jax.Array) -> Any:
         params = task.sample_params(key, Split.TEST)
-        memory = player.initial(params) if player else ()
+        memory = () if player is None else player.initial(params)
 
         def step(carry: Any, hour: jax.Array) -> Any:
             state, memory = carry
             step_key = jax.random.fold_in(key, hour)
-            if player:
+            if player is not None:
                 view = View(task.observation(state, key, params), None, state, params)
                 action, memory = player.act(memory, view, key)
             else:
