@@ -125,7 +125,7 @@ def test_of_many_names_an_error_lists_the_five_nearest_and_of_few_all() -> None:
     )
     with pytest.raises(ValueError, match="Did you mean 'ppo'") as error:
         registry.agent("pop")
-    assert ": ppo, noop, " in str(error.value)
+    assert ": ppo, psro, noop, " in str(error.value)
 
 
 def test_the_optimum_of_a_card_is_that_of_its_difficulty() -> None:

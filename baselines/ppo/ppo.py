@@ -41,6 +41,7 @@ from ..networks import (
     Gaussian,
     Linear,
     Moments,
+    choice_probabilities,
     initial_layers,
     mlp,
 )
@@ -268,19 +269,10 @@ class Policy(eqx.Module):
         return choose_action(self.flat, self.config, distribution, key), memory
 
     def action_probabilities(self, view: View) -> jax.Array:
-        """Return the probability of each action of a single choice, ``(n,)``.
-
-        Raises:
-            ValueError: actions are continuous.
-        """
+        """Return the probability of each action of a single choice, ``(n,)``."""
         x, mask = self.flat.observe(view.observation, view.action_mask)
         distribution = self.actor(self.flat, self.moments.normalise(x), mask)
-        if not isinstance(distribution, Categorical):
-            raise ValueError(f"Actions of {self.flat.task.card.id} are no choices.")
-        logits = distribution.logits[0][0]
-        if self.config.evaluate == "mode":
-            return jax.nn.one_hot(logits.argmax(), len(logits))
-        return jax.nn.softmax(logits)
+        return choice_probabilities(distribution, self.config.evaluate)
 
     def acting_parameters(self) -> ActingParameters:
         """Return the acting network as plain parameters, for export.

@@ -49,8 +49,8 @@ def cells_to_match(run: Run) -> dict[str, list[Cell]]:
                 cells.append(result.cell)
     matched = {}
     for task, agents in seeds.items():
-        most = max(1, MAX_POLICIES // len(agents))
-        cells = [cell for cells in agents.values() for cell in cells[:most]]
+        policies_of_an_agent = max(1, MAX_POLICIES // len(agents))
+        cells = [cell for cells in agents.values() for cell in cells[:policies_of_an_agent]]
         if len(cells) > 1:
             matched[task] = cells
     return matched

@@ -139,17 +139,17 @@ def test_the_nash_average_has_the_largest_entropy_of_all_equilibria() -> None:
         assert average.shares.sum() == pytest.approx(1)
         assert average.skills.max() < 1e-7
 
-        def most(objective: np.ndarray, payoffs: np.ndarray = payoffs) -> float:
+        def largest(objective: np.ndarray, payoffs: np.ndarray = payoffs) -> float:
             """Return the largest value of a linear objective over all equilibria."""
-            zeros, ones = np.zeros(len(payoffs)), np.ones((1, len(payoffs)))
-            result = linprog(-objective, A_ub=payoffs, b_ub=zeros, A_eq=ones, b_eq=[1])
+            zeros, sum_of_shares = np.zeros(len(payoffs)), np.ones((1, len(payoffs)))
+            result = linprog(-objective, A_ub=payoffs, b_ub=zeros, A_eq=sum_of_shares, b_eq=[1])
             return -float(result.fun)
 
         inside = average.shares > 0
         for player in np.flatnonzero(~inside):
-            assert most(np.eye(size)[player]) == pytest.approx(0, abs=1e-8)
+            assert largest(np.eye(size)[player]) == pytest.approx(0, abs=1e-8)
         slope = np.where(inside, -np.log(np.where(inside, average.shares, 1)), 0)
-        assert most(slope) <= slope @ average.shares + 1e-6
+        assert largest(slope) <= slope @ average.shares + 1e-6
 
 
 def test_payoffs_that_are_not_antisymmetric_are_refused() -> None:
