@@ -270,3 +270,21 @@ class Gaussian(NamedTuple):
         return jnp.broadcast_to(
             (self.log_std + 0.5 * np.log(2 * np.pi * np.e)).sum(), self.mean.shape[:-1]
         )
+
+
+def choice_probabilities(distribution: Categorical | Gaussian, evaluate: str) -> jax.Array:
+    """Return the probability of each action of one agent's single choice, ``(n,)``.
+
+    Args:
+        distribution: of one agent, ``(1, n)``.
+        evaluate: ``mode``, where the most likely action is played, or ``sample``.
+
+    Raises:
+        ValueError: actions are continuous.
+    """
+    if isinstance(distribution, Gaussian):
+        raise ValueError("Continuous actions have densities, not probabilities.")
+    logits = distribution.logits[0][0]
+    if evaluate == "mode":
+        return jax.nn.one_hot(logits.argmax(), len(logits))
+    return jax.nn.softmax(logits)
