@@ -64,8 +64,8 @@ def test_a_mixture_earns_the_mean_of_its_members() -> None:
     assert table is not None
     for swapped in (False, True):
 
-        def earned(own: Any, swapped: bool = swapped) -> float:
-            return value(betting, opponent, own) if swapped else value(betting, own, opponent)
+        def earned(table: Any, swapped: bool = swapped) -> float:
+            return value(betting, opponent, table) if swapped else value(betting, table, opponent)
 
         expected = sum(
             share * earned(table_of_policy(task.game, member))
