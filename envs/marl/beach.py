@@ -314,7 +314,7 @@ class Beach(Task[Params, State]):
         for section, places in enumerate(np.asarray(params.places).tolist()):
             x = side * section
             canvas.line((x, 0, x, height), fill="white", width=2)
-            y = height
+            y = float(height)
             for kind in range(TYPES):
                 for _ in range(counts[section, kind]):
                     canvas.rectangle((x + 8, y - step + 2, x + side - 8, y), fill=COLOURS[kind])

@@ -122,7 +122,8 @@ def best_with(table: FloatArray, worth: FloatArray) -> Table:
 
 def bounds(params: Params) -> tuple[IntArray, IntArray]:
     """Return the fewest and most people of each type in the first sections, each ``(6, 2)``."""
-    low_counts, high_counts = [], []
+    low_counts: list[IntArray] = []
+    high_counts: list[IntArray] = []
     for section in range(SECTIONS):
         cannot_leave = params.start <= section - MOVES
         can_enter = params.start <= section + MOVES
