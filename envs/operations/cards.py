@@ -97,6 +97,10 @@ CARDS = (
         },
         chance="with a low load and few costly jobs at the start, any work clears the queues",
         hard_for_reference="jobs arrive by chance, and with a high load the start is no backlog",
+        open_loop=(
+            "servers that take their classes in turn waste only visits to empty queues, and a low "
+            "load leaves time for that"
+        ),
         tags=("discrete", "stochastic", "economic"),
     ),
     TaskCard(
