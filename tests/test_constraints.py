@@ -232,7 +232,10 @@ def test_an_end_that_is_a_failure_is_no_success() -> None:
 
 
 CONTROL = ("motor", "quadcopter", "driving", "greenhouse", "marl", "locomotion")
-GOOD_END = re.compile("landed|harvest|the ego has left by its exit|the ego has reached its goal")
+GOOD_END = re.compile(
+    "landed|harvest|the ego has left by its exit|the ego has reached its goal|the day is over|"
+    "time is up|all items are gathered"
+)
 
 
 @pytest.mark.parametrize("name", [card.name for card in cards().values() if card.family in CONTROL])
