@@ -49,9 +49,9 @@ class VectorConfig(ReplayConfig):
     """Hyperparameters that all agents with vector values share."""
 
     num_envs: int = 16
-    updates: int = 4
+    updates: int = 1
     batch_size: int = 64
-    target_period: int = 50
+    target_period: int = 200
     """Updates between copies to the target network."""
     epsilon: float = 0.05
     """Final probability of a random action; it falls linearly from 1."""
