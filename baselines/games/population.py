@@ -28,7 +28,7 @@ from rlbench_suite.adapters.rollout import open_stream, play
 from rlbench_suite.core.agent import CannotPlay, Progress
 from rlbench_suite.core.arrays import FloatArray
 from rlbench_suite.core.episode import ContextSource, seed_key
-from rlbench_suite.core.game import AgainstOpponent, Duel, against
+from rlbench_suite.core.game import AgainstOpponent, Duel, against, is_seat_of_two
 from rlbench_suite.core.policy import View
 from rlbench_suite.core.task import Task
 from rlbench_suite.numerics.process import refuse_after_fork
@@ -183,8 +183,7 @@ class PopulationAgent(LearningAgent):
 
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if the task is no seat of a game of two, or PPO cannot play."""
-        game = task.card.game
-        if game is None or game.agents != 2 or not isinstance(task, AgainstOpponent):
+        if not is_seat_of_two(task.card):
             raise CannotPlay(
                 f"{self.name} trains in both seats of a game of two, and {task.card.id} is none."
             )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from copy import copy
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -260,9 +259,20 @@ class SeatPlayer(NamedTuple):
         return joint[view.state.seat], memory
 
 
+def is_seat_of_two(card: TaskCard) -> bool:
+    """Tell whether a task is one seat of a game of two, whose opponent may be another player.
+
+    Chess is not: its opponent is a part of the task.
+    """
+    has_two_sides = card.game is not None and card.game.agents == 2
+    return has_two_sides and isinstance(card.build(), AgainstOpponent)
+
+
 def against(task: AgainstOpponent, player: Any) -> AgainstOpponent:
     """Return a task of two seats with another opponent: a player of one seat."""
-    changed = copy(task)
+    # copy() gives the task itself, which all who build it share.
+    changed: AgainstOpponent = object.__new__(type(task))
+    changed.__dict__.update(task.__dict__)
     changed.opponent = Duel.in_both_seats(task.game, player)
     return changed
 

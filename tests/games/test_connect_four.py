@@ -17,7 +17,7 @@ from pettingzoo.test import api_test, parallel_api_test
 from rlbench_suite.adapters.parallel import TaskParallelEnv
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.checking.checks import findings
-from rlbench_suite.core.game import SeatPlayer
+from rlbench_suite.core.game import SeatPlayer, is_seat_of_two
 from rlbench_suite.core.policy import reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task import Split
@@ -223,6 +223,12 @@ def test_the_game_of_both_sides_keeps_the_contract() -> None:
     faults = {finding.check: finding.faults for finding in findings(game) if finding.faults}
     faults.pop("train and test apart", None)  # there are fewer openings than it samples
     assert not faults
+
+
+def test_only_seats_may_have_another_opponent() -> None:
+    assert is_seat_of_two(card(ID))
+    for name in ("Chess-v0", "MatrixGame-v0", "SAT-v0"):
+        assert not is_seat_of_two(card(name))
 
 
 def test_pettingzoos_own_tests_pass() -> None:

@@ -63,6 +63,7 @@ class ChessGame(Game[Params, State]):
         "plies": "moves of both sides so far",
         "material": "worth of agent 0's pieces minus that of agent 1's, in hundredths of a pawn",
     }
+    zero_sum = False  # a draw earns both half a point
     picture_shape = (8 * SQUARE, 8 * SQUARE, 3)
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:

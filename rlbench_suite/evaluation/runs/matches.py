@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from rlbench_suite.adapters.rollout import play
-from rlbench_suite.core.game import Duel
+from rlbench_suite.core.game import Duel, is_seat_of_two
 from rlbench_suite.core.policy import Policy, restrict_view
 from rlbench_suite.core.registry import card as find_card
 from rlbench_suite.evaluation.cell import Cell
@@ -39,8 +39,8 @@ def cells_to_match(run: Run) -> dict[str, list[Cell]]:
     failed = {(cell.agent, cell.task) for cell in run.failures()}
     seeds: dict[str, dict[str, list[Cell]]] = {}
     for result in run.results():
-        game = find_card(result.task).game
-        if game is None or game.agents != 2 or not run.manifest.has_policies(result.agent):
+        card = find_card(result.task)
+        if not run.manifest.has_policies(result.agent) or not is_seat_of_two(card):
             continue
         if (result.agent, result.task) not in failed:
             agents = seeds.setdefault(result.task, {})
