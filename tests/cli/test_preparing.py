@@ -261,7 +261,7 @@ def test_every_option_that_is_a_number_is_among_them():
         ("run", "seeds"), ("run", "workers"), ("run", "silence"), ("ray", "seeds"),
         ("ray", "workers"), ("ray", "silence"), ("ray", "cpus"), ("ray", "gpus"), ("ray", "memory"),
         ("judge", "seeds"), ("judge", "workers"), ("judge", "silence"), ("bench", "envs"),
-        ("bench", "seconds"), ("calibrate", "episodes"), ("play", "seed"),
+        ("bench", "seconds"), ("calibrate", "episodes"), ("play", "seed"), ("exploit", "steps"),
         ("pack", "entry_version"), ("power", "differences"), ("power", "number_of_agents"),
         ("record", "episodes"), ("record", "seed"), ("show", "seed"), ("verify", "seed"),
         ("export", "n"), ("export", "seed"), ("serve", "port"), ("serve", "max_sessions"),
