@@ -334,6 +334,18 @@ def test_names_say_what_a_value_is() -> None:
     assert names == EMPTY_WORDS_IN_USE
 
 
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    """CONTRIBUTING.md forbids these first words: a reader must reach the verb at once."""
+    assert [
+        f"{at(path)}: {docstring}"
+        for path in PYTHON
+        for node in ast.walk(ast.parse(read(path)))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if (docstring := ast.get_docstring(node))
+        if re.match(r"(Of|What|Where|That|Who|How)\b", docstring)
+    ] == []
+
+
 def test_nothing_of_one_machine() -> None:
     every = [*PYTHON, *TEXTS]
     assert not matches(every, r"(?<![\w./])/(home|root|Users|work|opt)/\w")

@@ -93,7 +93,7 @@ class Networks(NamedTuple):
 
 
 class Population(NamedTuple):
-    """What the members ask for, and what they are worth."""
+    """Weights that the members play for, and the returns that they reach."""
 
     weights: FloatArray
     """``(P, k)``"""
@@ -328,14 +328,14 @@ class Decomposition(VectorQ):
 
 
 class Actor(NamedTuple):
-    """What a file of a population holds."""
+    """Contents of a file of a population."""
 
     networks: Networks
     plan: Population
 
 
 class Memory(NamedTuple):
-    """What a policy remembers of the steps so far."""
+    """Memory of the steps so far."""
 
     accrued: FloatArray
     """Predicted rewards so far, ``(k,)``."""

@@ -423,7 +423,7 @@ _algorithm = cache(Algorithm)
 
 
 class Actor(NamedTuple):
-    """What a file of a set of policies holds."""
+    """Contents of a file of a set of policies."""
 
     networks: Networks
     commands: FloatArray
@@ -431,7 +431,7 @@ class Actor(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a policy remembers of the steps so far."""
+    """Memory of the steps so far."""
 
     command: FloatArray
     """Return and steps to come, ``(k + 1,)``."""

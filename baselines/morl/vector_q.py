@@ -388,7 +388,7 @@ def _algorithm(algorithm_class: type[VectorQ], flat: FlatTask, config: Any) -> V
 
 
 class ConditionedActor(NamedTuple):
-    """What a file of a policy for all weights holds."""
+    """Contents of a file of a policy for all weights."""
 
     networks: VectorNetwork
     """It reads normalised observation and weights."""

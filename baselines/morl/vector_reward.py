@@ -1,4 +1,4 @@
-"""What agents share that learn from vector rewards: which tasks they play, and a model of rewards.
+"""Shared parts of agents that learn from vector rewards: a check of tasks, and a model of rewards.
 
 A policy of this suite is not told its rewards. One that follows what an episode has earned so far
 predicts them from the last step: observation, action, next observation. The network that does so

@@ -86,7 +86,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the people are."""
+    """Sections in which the people are."""
 
     sections: IntArray
     """Section of each person, ``(n,)``; 0 is the leftmost."""
@@ -94,7 +94,7 @@ class State(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """What a beach pays."""
+    """Payment of a beach."""
 
     values: FloatArray
     """Value of each section, ``(6,)``."""

@@ -125,7 +125,7 @@ class State(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What an observation shows."""
+    """Entries of an observation."""
 
     row: Int
     column: Int

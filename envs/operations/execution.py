@@ -130,7 +130,7 @@ class StepCost(NamedTuple):
 
     @property
     def shortfall(self) -> Float:
-        """What the step adds to the implementation shortfall, bp."""
+        """Addition of the step to the implementation shortfall, bp."""
         return self.impact + self.move + self.drift
 
 

@@ -191,7 +191,7 @@ class FinitePolicySet(PolicySet, Protocol):
 
     @property
     def members(self) -> jax.Array:
-        """What :meth:`for_member` takes for each of the n policies, ``(n,)``."""
+        """Arguments of :meth:`for_member`, one for each of the n policies, ``(n,)``."""
         ...
 
     def for_member(self, member: jax.Array) -> Policy:

@@ -203,7 +203,7 @@ def test_coverage_sets(task: BreakableBottles) -> None:
 
 
 def test_coverage_set_of_given_points() -> None:
-    """Of 300 random points those remain that are best for one of many weights."""
+    """Keep those of 300 random points that are best for one of many weights."""
     rng = np.random.default_rng(3)
     for k in (2, 3):
         points = rng.normal(size=(300, k))

@@ -106,7 +106,7 @@ def test_hypervolume_of_the_front_by_sampling() -> None:
 
 
 def test_random_episodes_are_those_of_plain_rules(task: FruitTree) -> None:
-    """Of 1,000 random episodes, 50 by the rules: the way in bits is the number of the leaf."""
+    """Compare 1,000 random episodes with the rules: the way in bits is the number of the leaf."""
     record = play(task, Uniform(task.action_space), range(1_000))
     assert record.terminated.all()
     assert (record.length == task.depth).all()

@@ -1,4 +1,4 @@
-"""How agents of a particle world drive themselves, and the words and pictures of the worlds."""
+"""Drives of the agents of a particle world, and the words and pictures of the worlds."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Body(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What distinguishes the bodies of a scenario; plain numbers."""
+    """Constants of the bodies of a scenario, as plain numbers."""
 
     radius: float
     """m"""

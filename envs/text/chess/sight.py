@@ -1,4 +1,4 @@
-"""What a side of chess sees and what it may do: entries of observations and actions."""
+"""Observations and actions of a side of chess: their entries."""
 
 from __future__ import annotations
 
