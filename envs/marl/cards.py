@@ -137,6 +137,34 @@ CARDS = (
         tags=("discrete", "multi-agent", "partially-observed"),
     ),
     TaskCard(
+        id="rlsuite/MutualReference-v0",
+        family="marl",
+        summary="Two agents tell each other in words to which of three landmarks to go.",
+        source=(
+            "Lowe et al. 2017, arXiv:1706.02275; Mordatch & Abbeel 2018, arXiv:1703.04908; rules "
+            "of MPE2 1.1.1, simple_reference_v3"
+        ),
+        entry_point="rlbench_suite.envs.marl.particles.mutual_reference:MutualReference",
+        reference="rlbench_suite.envs.marl.particles.mutual_reference:NamingPair",
+        horizon=25,
+        agents=2,
+        tags=("discrete", "multi-agent", "communication"),
+    ),
+    TaskCard(
+        id="rlsuite/Push-v0",
+        family="marl",
+        summary="Infer which goal a rival goes to, and keep it off by standing there and pushing.",
+        source="Lowe et al. 2017, arXiv:1706.02275; rules of MPE2 1.1.1, simple_push_v3",
+        entry_point="rlbench_suite.envs.marl.particles.push:Push",
+        reference="rlbench_suite.envs.marl.particles.push:Guard",
+        horizon=25,
+        difficulties={"medium": 4.0, "easy": 3.0, "hard": 5.0},
+        choices={"actions": ("discrete", "continuous")},
+        partially_observed=True,
+        hard_for_reference="a rival that starts nearer to the goal arrives first, and holds it",
+        tags=("discrete", "partially-observed"),
+    ),
+    TaskCard(
         id="rlsuite/Kuramoto-v0",
         family="marl",
         summary="Oscillators whose coupling is too weak synchronise by pushes, with little effort.",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
+
+from rlbench_suite.core.arrays import Int
 
 from ...shared.alternating_bands import alternating_bands
 from .particle_physics import Point
@@ -23,3 +26,10 @@ def sample_landmarks(
         Point(alternating_bands(units[2 * k], split, -1.0, 1.0, STRIPES), 2 * units[2 * k + 1] - 1)
         for k in range(count)
     )
+
+
+def select_landmark(landmarks: tuple[Point, ...], number: Int) -> Point:
+    """Return the place of the landmark of a number."""
+    is_it = [number == index for index in range(len(landmarks))]
+    x, y = zip(*landmarks, strict=True)
+    return Point(jnp.select(is_it, x), jnp.select(is_it, y))

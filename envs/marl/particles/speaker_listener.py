@@ -42,7 +42,7 @@ from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
-from .landmarks import LANDMARKS, sample_landmarks
+from .landmarks import LANDMARKS, sample_landmarks, select_landmark
 from .moves import MOVES, Disc, best_move, discrete_drive, draw_discs, read_words
 from .particle_physics import PERIOD, Body, Kind, Point, distance, step_body
 
@@ -241,9 +241,7 @@ class SpeakerListener(Task[Params, State]):
 
 def goal_of(params: Params) -> Point:
     """Return the landmark to go to."""
-    is_goal = [params.goal == number for number in range(LANDMARKS)]
-    x, y = zip(*params.landmarks, strict=True)
-    return Point(jnp.select(is_goal, x), jnp.select(is_goal, y))
+    return select_landmark(params.landmarks, params.goal)
 
 
 class NamingSpeaker(eqx.Module):
