@@ -286,7 +286,7 @@ def test_wrong_actions_name_the_agent(task_id: str) -> None:
         (good | {"agent_999": good["agent_0"]}, "Unknown agent 'agent_999'. Did you mean"),
         *floats,
         (good | {last: np.zeros(5, kind)}, f"{last}: An action has shape"),
-        (good | {last: np.full_like(good[last], 9)}, f"{last}: The action is out of bounds"),
+        (good | {last: np.full_like(good[last], 9_999)}, f"{last}: The action is out of bounds"),
     ):
         with pytest.raises(ValueError, match=message):
             env.step(actions)
