@@ -33,3 +33,18 @@ def select_landmark(landmarks: tuple[Point, ...], number: Int) -> Point:
     is_it = [number == index for index in range(len(landmarks))]
     x, y = zip(*landmarks, strict=True)
     return Point(jnp.select(is_it, x), jnp.select(is_it, y))
+
+
+def landmark_of_word(heard: jax.Array, places: jax.Array) -> Point:
+    """Return the place of the landmark that a word names, or the middle of all before any word.
+
+    Args:
+        heard: 1 for the landmark of the word, else 0, ``(3,)``.
+        places: x and y of each landmark, ``(3, 2)``.
+    """
+    weights = jnp.where(heard.max() > 0, heard, 1 / LANDMARKS)
+    x, y = (
+        weights[0] * first + weights[1] * second + weights[2] * third
+        for first, second, third in (places[:, 0], places[:, 1])
+    )
+    return Point(x, y)

@@ -40,7 +40,7 @@ from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
-from .landmarks import LANDMARKS, sample_landmarks, select_landmark
+from .landmarks import LANDMARKS, landmark_of_word, sample_landmarks, select_landmark
 from .moves import MOVES, Disc, best_move, discrete_drive, draw_discs, read_words
 from .particle_physics import PERIOD, Body, Kind, Point, distance, step_body
 
@@ -268,14 +268,9 @@ class NamingPair(eqx.Module):
         for row in view.observation:
             vx, vy = SCALE * row[Entries.VELOCITY]
             marks = SCALE * row[Entries.LANDMARKS].reshape(LANDMARKS, 2)
-            heard = row[Entries.WORD][:LANDMARKS]
-            weights = jnp.where(heard.max() > 0, heard, 1 / LANDMARKS)
-            x, y = (
-                weights[0] * first + weights[1] * second + weights[2] * third
-                for first, second, third in (marks[:, 0], marks[:, 1])
-            )
+            goal = landmark_of_word(row[Entries.WORD][:LANDMARKS], marks)
             here = jnp.zeros_like(vx)
-            move = best_move(Body(here, here, vx, vy), Point(x, y), self.lead)
+            move = best_move(Body(here, here, vx, vy), goal, self.lead)
             word = jnp.argmax(row[Entries.GOAL]).astype(jnp.int32)
             choices.append(move + len(MOVES) * word)
         return jnp.stack(choices), memory

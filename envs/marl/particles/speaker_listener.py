@@ -42,7 +42,7 @@ from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
 
-from .landmarks import LANDMARKS, sample_landmarks, select_landmark
+from .landmarks import LANDMARKS, landmark_of_word, sample_landmarks, select_landmark
 from .moves import MOVES, Disc, best_move, discrete_drive, draw_discs, read_words
 from .particle_physics import PERIOD, Body, Kind, Point, distance, step_body
 
@@ -267,13 +267,8 @@ class NamingSpeaker(eqx.Module):
         speaker, listener = view.observation
         vx, vy = SCALE * listener[Entries.VELOCITY]
         marks = SCALE * listener[Entries.LANDMARKS].reshape(LANDMARKS, 2)
-        heard = listener[Entries.WORD]
-        weights = jnp.where(heard.max() > 0, heard, 1 / LANDMARKS)
-        x, y = (
-            weights[0] * first + weights[1] * second + weights[2] * third
-            for first, second, third in (marks[:, 0], marks[:, 1])
-        )
+        goal = landmark_of_word(listener[Entries.WORD], marks)
         here = jnp.zeros_like(vx)
-        move = best_move(Body(here, here, vx, vy), Point(x, y), self.lead)
+        move = best_move(Body(here, here, vx, vy), goal, self.lead)
         word = jnp.argmax(speaker[Entries.GOAL]).astype(jnp.int32)
         return jnp.stack([word, move]), memory

@@ -131,7 +131,7 @@ def _cancel_duplicate(a: Ask) -> Plan:
     "One {title} is enough. Keep the earlier.", "Delete the second {title} of the week.",
 )  # fmt: skip
 def cancel_duplicate(s: Scene) -> Tables:
-    """Tell whether the later of the two events of the title is gone."""
+    """The later of the two events of the title is gone."""
     event, duplicate = s.pick("events", 2)
     events = s.world["events"]
     events[duplicate]["title"] = events[event]["title"]
