@@ -29,7 +29,8 @@ def test_kuhn_poker_becomes_hard_to_exploit(
 ) -> None:
     """Uniform play has an exploitability of .458 chips a hand, the first response to it .5.
 
-    This run ends at .22 with ``psro`` and lower with ``fictitious-play``.
+    Seeds 0 to 3 of both agents end between .10 and .25. A mixture is no easier to exploit than its
+    policies are on average, since exploitability is convex; it can be easier than the best of them.
     """
     task: Any = card("Poker-v0", game="kuhn").build()
     agent = agent_class(total_steps=400_000, iterations=10, games=100)
@@ -39,10 +40,10 @@ def test_kuhn_poker_becomes_hard_to_exploit(
     assert steps == [steps[0] * i for i in range(1, 11)]
     assert isinstance(policy, Policy)
     assert isinstance(policy, MixedPolicy)
-    numbers = [task.game.exploitability(member) for _, member in policy.mixture()]
+    mean = sum(share * task.game.exploitability(member) for share, member in policy.mixture())
     assert not isinstance(task.opponent, Duel)  # others share the task
     assert task.game.exploitability(policy) < 0.3
-    assert task.game.exploitability(policy) <= min(numbers) + 1e-9
+    assert task.game.exploitability(policy) <= mean + 1e-9
 
     file = str(tmp_path / "policy.safetensors")
     agent.save(policy, file)

