@@ -70,6 +70,7 @@ class State(NamedTuple):
 class ConnectFour(Game[Params, State]):
     """The game; see the module's docstring. Agent 0 moves first."""
 
+    perfect_information = True
     measures: ClassVar[dict[str, str]] = {"moves": "moves of both sides so far"}
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:

@@ -37,6 +37,8 @@ class Game(Task[Params, State]):
     repeats: int = 1
     #: Whether one agent loses what the others win.
     zero_sum: ClassVar[bool] = True
+    #: Whether all sides see the whole state, and chance plays no part after the first position.
+    perfect_information: ClassVar[bool] = False
 
     def exploitability(self, policy: Policy) -> float | None:
         """Return what a best response earns against a policy in one of the repeated games.

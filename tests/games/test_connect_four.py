@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import cache
 from typing import Any
 
 import gymnasium
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pettingzoo
 import pytest
+from connect_four_board import Board, value
 from pettingzoo.test import api_test, parallel_api_test
 
 from rlbench_suite.adapters.parallel import TaskParallelEnv
@@ -39,39 +39,6 @@ RECORDS = [
 
 def game_on(board: str) -> ConnectFour:
     return card(ID, board=board).joint().build()
-
-
-class Board:
-    """The rules written out: a list of pieces in each column, and lines counted cell by cell."""
-
-    def __init__(self, columns: int, rows: int) -> None:
-        self.columns: list[list[int]] = [[] for _ in range(columns)]
-        self.rows = rows
-        self.mover = 0
-
-    def legal_moves(self) -> list[int]:
-        return [c for c, pieces in enumerate(self.columns) if len(pieces) < self.rows]
-
-    def piece(self, column: int, row: int) -> int | None:
-        inside = 0 <= column < len(self.columns) and 0 <= row < len(self.columns[column])
-        return self.columns[column][row] if inside else None
-
-    def drop(self, column: int) -> bool:
-        """Drop a piece, and return whether it completes a line."""
-        self.columns[column].append(self.mover)
-        row = len(self.columns[column]) - 1
-        lines = [
-            1 + self._run(column, row, dx, dy) + self._run(column, row, -dx, -dy)
-            for dx, dy in ((1, 0), (0, 1), (1, 1), (1, -1))
-        ]
-        self.mover = 1 - self.mover
-        return max(lines) >= 4
-
-    def _run(self, column: int, row: int, dx: int, dy: int) -> int:
-        count = 0
-        while self.piece(column + (count + 1) * dx, row + (count + 1) * dy) == self.mover:
-            count += 1
-        return count
 
 
 @pytest.mark.parametrize(("moves", "winner"), RECORDS)
@@ -115,23 +82,7 @@ def test_random_games_go_as_the_rules_written_out(board: str) -> None:
 def test_the_game_on_four_by_four_is_a_draw() -> None:
     """Enumerate all positions by the rules written out."""
 
-    @cache
-    def value(columns: tuple[tuple[int, ...], ...], mover: int) -> int:
-        best = -1
-        for column in range(4):
-            if len(columns[column]) == 4:
-                continue
-            board = Board(4, 4)
-            board.columns = [[*pieces] for pieces in columns]
-            board.mover = mover
-            if board.drop(column):
-                return 1
-            after = tuple(map(tuple, board.columns))
-            full = all(len(pieces) == 4 for pieces in after)
-            best = max(best, 0 if full else -value(after, 1 - mover))
-        return best
-
-    assert value(((),) * 4, 0) == 0
+    assert value(Board(4, 4)) == 0
 
 
 # -- openings and seats ----------------------------------------------------------------------------
