@@ -1,11 +1,14 @@
-"""Grow a population of policies by best responses: the loop of ``fictitious-play`` and ``psro``.
+"""Grow a population of policies by best responses.
+
+It is the loop of ``fictitious-play``, ``psro`` and ``league``.
 
 The population begins with an untrained policy. In each iteration PPO (``ppo.py``) trains a best
 response in one seat of the game; in each episode the other seat is played by a policy of the
 population, sampled from a *meta-strategy*. Then the response joins the population. The agents
-differ in the meta-strategy alone (Lanctot et al. 2017, arXiv:1711.00832, algorithm 1).
+differ in the meta-strategy (Lanctot et al. 2017, arXiv:1711.00832, algorithm 1), and ``league``
+also in the weights that a response begins with.
 
-The result samples a policy of the population in each episode, from the last meta-strategy. One
+The result samples a policy of the population in each episode, from a last strategy. One
 program trains all responses: the population is an argument of it, with empty places that nobody
 samples.
 """
@@ -181,6 +184,14 @@ class PopulationAgent(LearningAgent):
 
     needs_payoffs: bool
 
+    def predecessor(self, place: int) -> int:
+        """Return the member whose weights the response for a place begins with: the last one."""
+        return place - 1
+
+    def last_strategy(self, payoffs: np.ndarray) -> np.ndarray:
+        """Return the probability of each policy in the result, by default the meta-strategy."""
+        return self.meta_strategy(payoffs)
+
     def check(self, task: Task[Any, Any]) -> None:
         """Raise :class:`CannotPlay` if the task is no seat of a game of two, or PPO cannot play."""
         if not is_seat_of_two(task.card):
@@ -221,13 +232,16 @@ class PopulationAgent(LearningAgent):
         networks = ppo.Networks.initial(compiled.flat, config, seed)
         moments: Any = Moments.initial(compiled.flat.features)
         population = with_member(compiled.empty_population(networks.actor), 0, networks, moments)
+        members = [(networks, moments)]
         payoffs = np.zeros((1, 1))
         steps = config.response.chunks * config.response.chunk * config.batch
         for iteration in range(config.iterations):
             population = with_strategy(population, self.meta_strategy(payoffs))
+            networks, moments = members[self.predecessor(iteration + 1)]
             state = compiled.start(population, networks, moments, _seed(seed, iteration))
             state, returns = compiled.respond(population, state)
             networks, moments = jax.tree.map(np.asarray, (state.networks, state.moments))
+            members.append((networks, moments))
             population = with_member(population, iteration + 1, networks, moments)
             payoffs = np.pad(payoffs, ((0, 1), (0, 1)))
             if self.needs_payoffs:
@@ -241,7 +255,7 @@ class PopulationAgent(LearningAgent):
                 compile_seconds=compile_seconds,
                 episode_return=float(returns.total) / episodes if episodes else float("nan"),
             )
-        yield with_strategy(population, self.meta_strategy(payoffs))
+        yield with_strategy(population, self.last_strategy(payoffs))
 
     def layer_widths(self, task: Task[Any, Any], config: Config) -> list[tuple[int, ...]]:
         """Return the widths of the layers of an actor."""

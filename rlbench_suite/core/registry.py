@@ -38,6 +38,7 @@ AGENTS = {
     "self-play": "rlbench_suite.baselines.games.self_play:SelfPlay",
     "fictitious-play": "rlbench_suite.baselines.games.fictitious_play:FictitiousPlay",
     "psro": "rlbench_suite.baselines.games.psro:PSRO",
+    "league": "rlbench_suite.baselines.games.league:League",
     "alphazero": "rlbench_suite.baselines.games.alphazero:AlphaZero",
     "mbppo": "rlbench_suite.baselines.ppo.model_based:ModelBasedPPO",
     "hdpo": "rlbench_suite.baselines.hdpo:HDPO",

@@ -11,6 +11,7 @@ import pytest
 
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.games.fictitious_play import FictitiousPlay
+from rlbench_suite.baselines.games.league import League, Role, role
 from rlbench_suite.baselines.games.population import PopulationAgent, with_strategy
 from rlbench_suite.baselines.games.psro import PSRO
 from rlbench_suite.core.agent import CannotPlay, Progress
@@ -20,7 +21,7 @@ from rlbench_suite.core.registry import card
 from rlbench_suite.envs.games.poker.exploitability import uniform_table, value
 from rlbench_suite.envs.games.poker.tabulate import table_of_policy
 
-AGENTS = (FictitiousPlay, PSRO)
+AGENTS = (FictitiousPlay, PSRO, League)
 
 
 @pytest.mark.parametrize("agent_class", AGENTS)
@@ -29,8 +30,9 @@ def test_kuhn_poker_becomes_hard_to_exploit(
 ) -> None:
     """Uniform play has an exploitability of .458 chips a hand, the first response to it .5.
 
-    Seeds 0 to 3 of both agents end between .10 and .25. A mixture is no easier to exploit than its
-    policies are on average, since exploitability is convex; it can be easier than the best of them.
+    Seeds 0 to 3 of the first two agents end between .10 and .25, 0 to 2 of the league below .18. A
+    mixture is no easier to exploit than its policies are on average, since exploitability is
+    convex; it can be easier than the best of them.
     """
     task: Any = card("Poker-v0", game="kuhn").build()
     agent = agent_class(total_steps=400_000, iterations=10, games=100)
@@ -93,3 +95,23 @@ def test_strategies_of_populations() -> None:
 def test_a_task_without_another_seat_is_refused(agent_class: type[PopulationAgent]) -> None:
     with pytest.raises(CannotPlay, match="in both seats of a game of two"):
         agent_class().check(card("SAT-v0").build())
+
+
+def test_the_league_trains_three_kinds_of_agents_in_turn() -> None:
+    """Place 0 has the untrained policy, 1 and 4 the main agent, 2 and 3 have exploiters.
+
+    Here the league exploiter beats the main agent, which beats all else; other games are drawn.
+    """
+    league = League()
+    assert [role(place) for place in (1, 2, 3, 4)] == [*Role, Role.MAIN]
+    assert [league.predecessor(place) for place in (1, 2, 3, 4, 5, 6, 7)] == [0, 0, 0, 1, 0, 0, 4]
+    wins = np.array([[0, -1, 0, 0], [1, 0, 1, -1], [0, -1, 0, 0], [0, 1, 0, 0]], float)
+    # The main exploiter, for place 2, meets the main agent alone.
+    np.testing.assert_array_equal(league.meta_strategy(wins[:2, :2]), [0, 1])
+    # The league exploiter has no copy yet, so that those count who beat the untrained policy.
+    np.testing.assert_allclose(league.meta_strategy(wins[:3, :3]), np.array([1, 4, 1]) / 6)
+    # The main agent meets itself, and those who beat it: places 0 to 3 with weights 0, 1, 0, 4.
+    np.testing.assert_allclose(
+        league.meta_strategy(wins), 0.35 * np.eye(4)[1] + 0.65 * np.array([0, 1, 0, 4]) / 5
+    )
+    np.testing.assert_array_equal(league.last_strategy(np.zeros((5, 5))), np.eye(5)[4])
