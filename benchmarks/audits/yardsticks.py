@@ -57,6 +57,8 @@ from rlbench_suite.numerics.process import precision
 
 OF_CHOICES = ("games", "memory", "morl", "puzzles", "text", "tools")
 """Families whose actions are choices, for which rules of thumb are tried instead of feedback laws.
+
+Feedback laws are tried all the same for their few tasks whose actions are numbers.
 """
 FAMILIES = (
     "driving",
@@ -503,7 +505,8 @@ def audit(card: TaskCard, seconds: float, episodes: int, seed: int = 0) -> Line:
         reference.all_alike(unchanged, TRAINING_SEEDS, LANES * EPISODES, "train").cost
     )
     allowed = max(reference_cost + half, card.constraint.limit if card.constraint else 0.0)
-    cheap = Thumbs(task) if card.family in OF_CHOICES else Laws(task)
+    has_choices = card.family in OF_CHOICES and not isinstance(task.action_space, spaces.Box)
+    cheap = Thumbs(task) if has_choices else Laws(task)
     arenas = [Arena(task, cheap), *[reference] * bool(len(unchanged))]
     rivals = [(arena, arena.best(seconds / len(arenas), allowed, rng)) for arena in arenas]
     arena, best = max(rivals, key=lambda rival: rival[1].merit(allowed))

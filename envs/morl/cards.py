@@ -14,6 +14,15 @@ def _car_objectives(*names: str) -> dict[str, Any]:
     }
 
 
+def _reservoir_objectives(count: int) -> dict[str, Any]:
+    """Return the fields of the first objectives of ``WaterReservoir-v0``."""
+    return {
+        "objectives": ("flood", "irrigation", "energy", "downstream")[:count],
+        "weights": (1.0,) * count,
+        "hypervolume_reference": (-12000.0, -5000.0, -4200.0, -5400.0)[:count],
+    }
+
+
 CARDS = (
     TaskCard(
         id="rlsuite/TreasureMaps-v0",
@@ -205,5 +214,32 @@ CARDS = (
         weights=(1.0, 1.0, 1.0),
         hypervolume_reference=(-1.5, -1.5, -3.0),
         tags=("discrete", "multi-objective", "stochastic"),
+    ),
+    TaskCard(
+        id="rlsuite/WaterReservoir-v0",
+        family="morl",
+        summary=(
+            "Release water from a reservoir for fields and turbines, without a flood above or "
+            "below the dam."
+        ),
+        source=(
+            "Castelletti, Pianosi & Restelli 2012, doi:10.1109/IJCNN.2012.6252759; rules: "
+            "MO-Gymnasium 1.3.2, water-reservoir-v0; seasons and sampled weights are ours"
+        ),
+        entry_point="rlbench_suite.envs.morl.water_reservoir:make",
+        reference="rlbench_suite.envs.morl.reservoir_programme:ReservoirProgramme",
+        constant="rlbench_suite.envs.morl.reservoir_programme:SteadySluice",
+        yardsticks={"heuristic": "rlbench_suite.envs.morl.reservoir_programme:MakeRoom"},
+        horizon=96,
+        choices={"aims": ("4", "3", "2"), "inflow": ("seasonal", "published")},
+        fields_by_choice={
+            "aims=4": _reservoir_objectives(4),
+            "aims=3": _reservoir_objectives(3),
+            "aims=2": _reservoir_objectives(2),
+            "inflow=seasonal": {"horizon": 96},
+            "inflow=published": {"horizon": 100},
+        },
+        **_reservoir_objectives(4),
+        tags=("continuous", "multi-objective", "stochastic", "differentiable"),
     ),
 )

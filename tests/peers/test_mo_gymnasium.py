@@ -10,6 +10,7 @@ from rlbench_suite.core.registry import card
 from rlbench_suite.envs.morl.deep_sea_treasure import DeepSeaTreasure
 from rlbench_suite.envs.morl.mountain_car import State
 from rlbench_suite.envs.morl.resource_gathering import DEATH, PublishedMap
+from rlbench_suite.envs.morl.water_reservoir import PUBLISHED_LEVELS, release_of
 
 mo_gymnasium = pytest.importorskip("mo_gymnasium", reason="needs the extra peers")
 
@@ -228,3 +229,28 @@ def test_every_step_of_deterministic_mines_equals_mo_gymnasium() -> None:
                     break
             loads += float(state.first + state.second)
     assert loads > 1
+
+
+@pytest.mark.parametrize("aims", ["2", "3", "4"])
+def test_every_step_of_the_water_reservoir_equals_mo_gymnasium(aims: str) -> None:
+    """Random shares of what can be released, with the peer's inflow."""
+    peer = mo_gymnasium.make("water-reservoir-v0", nO=int(aims), normalized_action=True).unwrapped
+    with jax.enable_x64(True):
+        ours = card("WaterReservoir-v0", aims=aims, inflow="published").build(dtype="float64")
+        params = ours.sample_params(None, None)
+        random = np.random.default_rng(0)
+        for episode in range(10):
+            (level,), _ = peer.reset(seed=episode)
+            assert np.isclose(level, PUBLISHED_LEVELS).any()
+            state = ours.at_level(level)
+            for step in range(100):
+                action = random.random(1)
+                (level,), reward, _, truncated, _ = peer.step(action)
+                inflow = float(np.ravel(peer.dam_inflow)[0])
+                release = release_of(action[0], state.reservoir.level)
+                next_state = ours.flow(state, release, inflow, params)
+                own_reward = ours.reward(state, action, next_state, None, params)
+                np.testing.assert_allclose(next_state.reservoir.level, level, rtol=1e-5, atol=1e-4)
+                np.testing.assert_allclose(own_reward, reward, rtol=1e-5, atol=1e-3)
+                assert truncated == (step + 1 == ours.card.horizon)
+                state = next_state
