@@ -251,4 +251,25 @@ CARDS = (
         agents=4,
         tags=("continuous", "multi-agent", "multi-objective"),
     ),
+    TaskCard(
+        id="rlsuite/Kitchen-v0",
+        family="marl",
+        summary="Two cooks share a kitchen: onions, pots, dishes, and soups to serve.",
+        source="Carroll et al. 2019, arXiv:1910.05789; rules and layouts of Overcooked-AI 1.1.0",
+        entry_point="rlbench_suite.envs.marl.kitchen.kitchen:KitchenTask",
+        reference="rlbench_suite.envs.marl.kitchen.team:Team",
+        horizon=400,
+        choices={
+            "layout": (
+                "cramped_room",
+                "asymmetric_advantages",
+                "coordination_ring",
+                "forced_coordination",
+                "counter_circuit",
+            ),
+            "reward": ("shaped", "served"),
+        },
+        agents=2,
+        tags=("discrete", "multi-agent"),
+    ),
 )
