@@ -272,4 +272,22 @@ CARDS = (
         agents=2,
         tags=("discrete", "multi-agent"),
     ),
+    TaskCard(
+        id="rlsuite/Hanabi-v0",
+        family="marl",
+        summary="Play cards in the right order by hints, though nobody sees its own hand.",
+        source=(
+            "Bard et al. 2020, arXiv:1902.00506; rules of the Hanabi Learning Environment, "
+            "github.com/google-deepmind/hanabi-learning-environment"
+        ),
+        entry_point="rlbench_suite.envs.marl.hanabi.hanabi:Hanabi",
+        reference="rlbench_suite.envs.marl.hanabi.conventions:Conventions",
+        horizon=90,
+        choices={"deck": ("full", "small")},
+        contexts=False,
+        agents=2,
+        agent_range=(2, 5),
+        partially_observed=True,
+        tags=("discrete", "multi-agent", "communication", "hidden-information", "masked"),
+    ),
 )

@@ -187,6 +187,8 @@ def test_equals_the_joint_env(task_id: str) -> None:
                 [n for each in observations.values() if len(mask) for n in each["action_mask"]],
                 list(mask),
             )
+            acting = [each.pop("acting", None) for each in infos.values()]
+            assert acting == list(info.pop("acting", [None] * len(infos)))
             assert all(agent_info == info for agent_info in infos.values())
             over = terminated or truncated
         assert env.agents == []
