@@ -2,6 +2,10 @@
 
 from rlbench_suite.core.task_card import JointGame, TaskCard
 
+# Three moves a point, less the two of the opening.
+GO_ON_5X5 = JointGame(entry_point="rlbench_suite.envs.games.go.go:Go", agents=2, horizon=73)
+GO_ON_9X9 = JointGame(entry_point="rlbench_suite.envs.games.go.go:Go", agents=2, horizon=241)
+
 CARDS = (
     TaskCard(
         id="rlsuite/ConnectFour-v0",
@@ -19,6 +23,30 @@ CARDS = (
         hard_for_reference=(
             "the opponent moves first in half of the games, and looks nearly as far ahead: "
             "`medium` loses 78 % of its games to the reference, `hard` 56 %"
+        ),
+        difficulties={"medium": 1, "easy": 0, "hard": 2},
+        tags=("discrete", "game", "masked"),
+    ),
+    TaskCard(
+        id="rlsuite/Go-v0",
+        family="games",
+        summary="Surround more of a small board than an opponent, at Go on 5 x 5 or 9 x 9 points.",
+        source=(
+            "Chinese rules of Go, as in OpenSpiel 2.0, arXiv:1908.09453; Monte Carlo players by "
+            "Bruegmann 1993, Monte Carlo Go"
+        ),
+        entry_point="rlbench_suite.envs.games.go.go:GoAgainst",
+        reference="rlbench_suite.envs.games.go.players:Reference",
+        game=GO_ON_5X5,
+        horizon=37,
+        choices={"board": ("5x5", "9x9")},
+        fields_by_choice={
+            "board=5x5": {"horizon": 37, "game": GO_ON_5X5},
+            "board=9x9": {"horizon": 121, "game": GO_ON_9X9},
+        },
+        chance=(
+            "the opponent of easy moves at random, too, and loses an eighth of its games to play "
+            "that even fills its own eyes"
         ),
         difficulties={"medium": 1, "easy": 0, "hard": 2},
         tags=("discrete", "game", "masked"),
