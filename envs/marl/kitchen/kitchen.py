@@ -16,7 +16,8 @@ observation      one row a cook, ``Box(-1, 1, (2, n))``: the cook's row and colu
 action           ``MultiDiscrete([6, 6])``: stay, north (to the row before), south, east, west,
                  interact
 reward, shaped   both cooks: 20 for a good soup that is served, 3 for an onion that goes into a pot,
-                 3 for a useful dish from the pile, 5 for a soup that is taken from a pot
+                 3 for a useful dish from the pile, 5 for a good soup that is taken from a pot; -3
+                 for each onion of a thin soup that is taken from a pot
 reward, served   both cooks: 20 for a good soup that is served
 termination      never: the time limit truncates after 400 steps
 success          the cooks served at least 8 good soups (12 in ``asymmetric_advantages``, 9 in
@@ -30,7 +31,8 @@ The setting ``layout`` chooses the kitchen. In ``forced_coordination`` only one 
 onions and dishes, and only the other one the pots, so that all goes over the counters between them.
 A mirrored kitchen is what the cooks see and where their actions point; rules and state have it as
 it is in the plan. Overcooked-AI shows the plan as it is, and starts from one place; then actions
-that are fixed before the episode would serve all soups.
+that are fixed before the episode would serve all soups. It also pays 5 for a thin soup, which keeps
+what its onions earned; then serving nothing else earns a third of what a good team does.
 """
 
 from __future__ import annotations
@@ -129,7 +131,8 @@ class KitchenTask(Task[Params, State]):
         low[2 * cook : 2 * cook + 2 * fixtures] = -1.0
         self.observation_space = self.box(np.tile(low, (COOKS, 1)), 1.0)
         self.action_space = spaces.MultiDiscrete([len(ACTIONS)] * COOKS)
-        self.reward_space = self.box(0.0, 2 * max(self.values), (COOKS,))
+        least = -COOKS * (FULL_POT - 1) * self.values.onions
+        self.reward_space = self.box(least, 2 * max(self.values), (COOKS,))
 
     # -- contexts ----------------------------------------------------------------------------------
 

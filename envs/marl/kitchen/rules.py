@@ -70,11 +70,11 @@ class Events(NamedTuple):
     """Numbers of events that earn something."""
 
     onions: Int
-    """Onions that went into a pot."""
+    """Onions that went into a pot, less those that left one in a thin soup."""
     dishes: Int
     """Useful dishes that were taken from a pile; see :func:`needs_dish`."""
     lifted: Int
-    """Soups that were taken from a pot."""
+    """Good soups that were taken from a pot."""
     soups: Int
     """Good soups that were served."""
 
@@ -158,8 +158,9 @@ def interact(
         item = jnp.where(adds, NOTHING, jnp.where(lifts, SOUP - 1 + pot.onions, item))
         cooked_steps = jnp.where(lifts, -1, jnp.where(starts, 0, pot.steps))
         pots.append(Pot(jnp.where(lifts, 0, pot.onions + adds), cooked_steps))
-        onions = onions + adds
-        lifted = lifted + lifts
+        is_good = pot.onions == FULL_POT
+        onions = onions + adds - jnp.where(lifts & ~is_good, pot.onions, 0)
+        lifted = lifted + (lifts & is_good)
 
     cooks = list(kitchen.cooks)
     cooks[number] = cook._replace(item=item)
