@@ -131,8 +131,8 @@ class KitchenTask(Task[Params, State]):
         low[2 * cook : 2 * cook + 2 * fixtures] = -1.0
         self.observation_space = self.box(np.tile(low, (COOKS, 1)), 1.0)
         self.action_space = spaces.MultiDiscrete([len(ACTIONS)] * COOKS)
-        least = -COOKS * (FULL_POT - 1) * self.values.onions
-        self.reward_space = self.box(least, 2 * max(self.values), (COOKS,))
+        least_reward = -COOKS * (FULL_POT - 1) * self.values.onions
+        self.reward_space = self.box(least_reward, 2 * max(self.values), (COOKS,))
 
     # -- contexts ----------------------------------------------------------------------------------
 
