@@ -81,6 +81,22 @@ CARDS = (
         tags=("discrete", "game", "hidden-information", "masked"),
     ),
     TaskCard(
+        id="rlsuite/Fighter-v0",
+        family="games",
+        summary="Win a fight by distance, guard, stamina and combinations, against twelve styles.",
+        source="rules of its own; the questions of FightLadder, Li et al. 2024, arXiv:2406.02081",
+        entry_point="rlbench_suite.envs.games.fighter.fighter:FighterAgainst",
+        reference="rlbench_suite.envs.games.fighter.rollout_player:RolloutPlayer",
+        game=JointGame(
+            entry_point="rlbench_suite.envs.games.fighter.fighter:FightingGame",
+            agents=2,
+            horizon=240,
+        ),
+        horizon=240,
+        difficulties={"medium": 11, "easy": 10, "hard": 12},
+        tags=("discrete", "game", "hidden-information", "simultaneous"),
+    ),
+    TaskCard(
         id="rlsuite/MatrixGame-v0",
         family="games",
         summary="Choose at once with another agent from a table of payoffs; nine classic games.",

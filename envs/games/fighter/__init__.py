@@ -1,0 +1,1 @@
+"""The fighting game of two sides: rules, views, opponents and the reference player."""
