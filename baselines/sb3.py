@@ -50,6 +50,8 @@ except ImportError as error:
 from . import sb3_zip  # imports torch
 
 HYPERPARAMETERS = FOLDER / "sb3.yaml"
+HIDDEN = "hidden-information"
+"""Tag of the cards of tasks in which an agent must not see what the others see."""
 REPORTS = 15
 """Approximate number of progress reports in a run.
 
@@ -296,10 +298,15 @@ class SB3:
     learns = True
 
     def check(self, task: Task[Any, Any]) -> None:
-        """Raise :class:`CannotPlay` if a space does not fit.
+        """Raise :class:`CannotPlay` if a space does not fit, or agents must not share rows.
 
-        The algorithm and SB3's ``MlpPolicy`` must both take it.
+        The algorithm and SB3's ``MlpPolicy`` must both take the spaces.
         """
+        if task.card.agents > 1 and HIDDEN in task.card.tags:
+            raise CannotPlay(
+                f"{self.name} decides for all agents at once by what all of them see, and in "
+                f"{task.card.id} an agent must not see what the others see (tag {HIDDEN!r})."
+            )
         if not isinstance(task.observation_space, spaces.Box) or task.dtype != np.float32:
             raise CannotPlay(f"{self.name} reads one float32 Box, not {task.observation_space}.")
         space = task.action_space

@@ -360,6 +360,16 @@ def test_sb3_agents_say_what_they_cannot_play() -> None:
             registry.agent(name).check(task)
 
 
+@pytest.mark.parametrize("agents", [2, 4])
+def test_sb3_agents_do_not_read_the_hands_of_all_agents(agents: int) -> None:
+    hanabi = registry.card("Hanabi-v0", agents=agents).build()
+    for name in ("sb3-ppo", "sb3-a2c", "sb3-dqn", "sb3-sac", "sb3-td3", "sb3-ddpg"):
+        with pytest.raises(CannotPlay, match=f"{name} decides for all agents at once by what all"):
+            registry.agent(name).check(hanabi)
+    registry.agent("ppo").check(hanabi)  # acts by one row at a time
+    registry.agent("sb3-ppo").check(registry.card("Poker-v0").build())  # one seat, one hand
+
+
 SUBPROCESS = """
 import numpy as np
 from stable_baselines3.common.vec_env import SubprocVecEnv
