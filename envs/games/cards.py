@@ -44,10 +44,6 @@ CARDS = (
             "board=5x5": {"horizon": 37, "game": GO_ON_5X5},
             "board=9x9": {"horizon": 121, "game": GO_ON_9X9},
         },
-        chance=(
-            "the opponent of easy moves at random, too, and loses an eighth of its games to play "
-            "that even fills its own eyes"
-        ),
         difficulties={"medium": 1, "easy": 0, "hard": 2},
         tags=("discrete", "game", "masked"),
     ),

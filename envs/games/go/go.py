@@ -274,9 +274,9 @@ class GoAgainst(AgainstOpponent):
 
     game: Go
     opponents: ClassVar[Mapping[float | None, str]] = {
-        0: "rlbench_suite.envs.games.go.players:RandomMoves",
-        1: "rlbench_suite.envs.games.go.players:Material",
-        2: "rlbench_suite.envs.games.go.players:MonteCarlo",
+        0: "rlbench_suite.envs.games.go.players:Material",
+        1: "rlbench_suite.envs.games.go.players:MonteCarlo",
+        2: "rlbench_suite.envs.games.go.players:LongMonteCarlo",
     }
 
     def player(self, name: str) -> Policy:

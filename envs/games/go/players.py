@@ -1,4 +1,4 @@
-"""Players of Go: random moves, material one move ahead, and Monte Carlo playouts.
+"""Players of Go: material one move ahead, and Monte Carlo playouts.
 
 All of them read the position, pass when that wins at once, and never fill an eye of their own.
 Monte Carlo Go is Bruegmann's (1993). The reference spends its playouts by sequential halving of the
@@ -152,15 +152,6 @@ class GoPlayer(eqx.Module):
         """Return a move where passing does not win at once."""
 
 
-class RandomMoves(GoPlayer):
-    """Places stones anywhere but in its own eyes."""
-
-    def choose(self, state: State, key: jax.Array) -> Int:
-        """Return a useful point at random."""
-        bits = self.game.bits(key, 1)[0]
-        return random_move(self.game.go, useful_points(self.game.go, state), bits)
-
-
 class Material(GoPlayer):
     """Captures most, leaves fewest of its stones in atari, and then puts most into atari."""
 
@@ -258,6 +249,12 @@ class MonteCarlo(GoPlayer):
         values = jax.vmap(value)(moves, seeds)
         totals = jnp.where(is_move, values[:, None], 0).sum(axis=0)
         return totals.astype(jnp.int32), is_move.sum(axis=0).astype(jnp.int32)
+
+
+class LongMonteCarlo(MonteCarlo):
+    """Plays on twice as often."""
+
+    playouts = 256
 
 
 class HalvingMonteCarlo(MonteCarlo):
