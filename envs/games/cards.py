@@ -32,8 +32,8 @@ CARDS = (
         family="games",
         summary="Surround more of a small board than an opponent, at Go on 5 x 5 or 9 x 9 points.",
         source=(
-            "Chinese rules of Go, as in OpenSpiel 2.0, arXiv:1908.09453; Monte Carlo players by "
-            "Bruegmann 1993, Monte Carlo Go"
+            "Captures, ko and area scoring of OpenSpiel 2.0, arXiv:1908.09453; Monte Carlo players "
+            "by Bruegmann 1993, Monte Carlo Go"
         ),
         entry_point="rlbench_suite.envs.games.go.go:GoAgainst",
         reference="rlbench_suite.envs.games.go.players:Reference",
