@@ -229,7 +229,10 @@ CARDS = (
         entry_point="rlbench_suite.envs.morl.water_reservoir:make",
         reference="rlbench_suite.envs.morl.reservoir_programme:ReservoirProgramme",
         constant="rlbench_suite.envs.morl.reservoir_programme:SteadySluice",
-        yardsticks={"heuristic": "rlbench_suite.envs.morl.reservoir_programme:MakeRoom"},
+        yardsticks={
+            "heuristic": "rlbench_suite.envs.morl.reservoir_programme:SteadyRelease",
+            "demand": "rlbench_suite.envs.morl.reservoir_programme:DemandRelease",
+        },
         horizon=96,
         choices={"aims": ("4", "3", "2"), "inflow": ("seasonal", "published")},
         fields_by_choice={

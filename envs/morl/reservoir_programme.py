@@ -1,9 +1,9 @@
-"""Players of WaterReservoir: a dynamic programme, a rule of thumb, and a constant share."""
+"""Players of WaterReservoir: a dynamic programme, two rules of thumb, and a constant share."""
 
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -40,8 +40,6 @@ DEVIATIONS = tuple(NormalDist().inv_cdf((case + 0.5) / CASES) for case in range(
 """Quantiles of inflow, in standard deviations."""
 MARGIN = 8
 """Cells below level 0 that negative inflow may reach."""
-ROOM = 20.0
-"""m above the flood level that the rule of thumb expects at most."""
 SHARES = {
     "seasonal": {2: 1.0, 3: 0.8, 4: 0.7},
     "published": {2: 1.0, 3: 1.0, 4: 1.0},
@@ -136,25 +134,36 @@ class ReservoirProgramme(eqx.Module):
 
 
 @privileged_player
-class MakeRoom(eqx.Module):
-    """Releases the demand, and more where the expected inflow would else come near a flood.
-
-    It reads from the params only what is observed.
-    """
+class DemandRelease(eqx.Module):
+    """Releases the demand of irrigation each month, as far as possible."""
 
     @classmethod
-    def for_task(cls, task: WaterReservoir) -> MakeRoom:
+    def for_task(cls, task: WaterReservoir) -> Self:
         """Make the player."""
         return cls()
 
     initial = no_memory
 
+    def monthly_release(self, params: Params) -> Float | float:
+        """Return the release of each month, m^3."""
+        return WATER_DEMAND
+
     def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
         """Return the release as an action, ``(1,)``."""
         level = view.state.reservoir.level
-        expected = expected_inflow(view.state.months, view.params)
-        release = jnp.maximum(level + expected - (FLOOD_LEVEL + ROOM), WATER_DEMAND)
-        return share_of(release, level)[None], memory
+        return share_of(self.monthly_release(view.params), level)[None], memory
+
+
+@privileged_player
+class SteadyRelease(DemandRelease):
+    """Releases the demand each month, or the mean inflow if that is more.
+
+    It reads from the params only what is observed.
+    """
+
+    def monthly_release(self, params: Params) -> Float:
+        """Return the release of each month, m^3."""
+        return jnp.maximum(params.mean_inflow, WATER_DEMAND)
 
 
 class SteadySluice(eqx.Module):

@@ -445,7 +445,7 @@ def release_of(share: Float, level: Float) -> Float:
     return smallest + share * (level - smallest)
 
 
-def share_of(release: Float, level: Float) -> Float:
+def share_of(release: Float | float, level: Float) -> Float:
     """Return the action that releases this, as far as possible: the inverse of that."""
     smallest = jnp.maximum(level - CAPACITY, 0)
     share = (release - smallest) / jnp.where(level > smallest, level - smallest, 1)

@@ -18,8 +18,9 @@ from rlbench_suite.core.policy import View
 from rlbench_suite.core.registry import card
 from rlbench_suite.core.task import Split
 from rlbench_suite.envs.morl.reservoir_programme import (
-    MakeRoom,
+    DemandRelease,
     ReservoirProgramme,
+    SteadyRelease,
     SteadySluice,
 )
 from rlbench_suite.envs.morl.water_reservoir import (
@@ -263,7 +264,8 @@ def test_players_rank_as_they_should(task: WaterReservoir) -> None:
     players = {
         "noop": Constant(task.noop_action()),
         "constant": SteadySluice.for_task(task),
-        "heuristic": MakeRoom.for_task(task),
+        "demand": DemandRelease.for_task(task),
+        "heuristic": SteadyRelease.for_task(task),
         "reference": ReservoirProgramme.for_task(task),
     }
     records = {name: play(task, player, range(200)) for name, player in players.items()}
