@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +16,7 @@ from pettingzoo.test import parallel_api_test
 from rlbench_suite.adapters.parallel import TaskParallelEnv
 from rlbench_suite.adapters.rollout import play
 from rlbench_suite.baselines.scripted import Uniform
-from rlbench_suite.core.policy import reference_player
+from rlbench_suite.core.policy import View, privileged_player, reference_player
 from rlbench_suite.core.registry import card
 from rlbench_suite.envs.marl.kitchen.kitchen import KitchenTask, Params, State, mirror_action
 from rlbench_suite.envs.marl.kitchen.layouts import LAYOUTS, Place
@@ -23,6 +24,7 @@ from rlbench_suite.envs.marl.kitchen.rules import (
     ACTIONS,
     DISH,
     FULL_POT,
+    STAY,
     Cook,
     Events,
     Kitchen,
@@ -380,6 +382,50 @@ def test_the_reference_serves_from_each_start(layout: str) -> None:
     task = build(layout)
     record = play(task, reference_player(task), range(64))
     assert record.info["success"].all()
+
+
+@privileged_player
+class Alone(eqx.Module):
+    """Plays the first cook of the reference, while the other one stays."""
+
+    team: Any
+
+    def initial(self, params: Params) -> Any:
+        return self.team.initial(params)
+
+    def act(self, memory: Any, view: View, key: jax.Array) -> tuple[jax.Array, Any]:
+        actions, memory = self.team.act(memory, view, key)
+        return actions.at[1].set(STAY), memory
+
+
+@pytest.mark.parametrize("layout", ["cramped_room", "asymmetric_advantages", "forced_coordination"])
+def test_a_cook_alone(layout: str) -> None:
+    """It succeeds in two layouts where the one who stays is not in the way."""
+    task = build(layout)
+    record = play(task, Alone(reference_player(task)), range(64))
+    success = record.info["success"].astype(bool)
+    if layout == "forced_coordination":
+        assert not record.info["soups"].any()
+        return
+    assert success.mean() > 0.25
+    assert record.total[success].min() > 0.5 * task.card.scores(None)["reference"].mean
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_words_of_the_rules(layout: str) -> None:
+    """What earns nothing is not said to earn."""
+    rules = build(layout).rules()
+    for words in (
+        "A good soup has 3 onions",
+        "with empty hands, let it cook. After 20 steps the soup is ready",
+        "served earns 20; an onion that goes into a pot 3; a good soup that is taken from a pot 5;",
+        "a dish that is taken from the pile 3 if",
+        f"with at least {LAYOUTS[layout].good} good soups served",
+    ):
+        assert words in rules
+    assert "earn the same: a good soup that is served earns 20.\n" in (
+        build(layout, reward="served").rules()
+    )
 
 
 def test_random_play_serves_nothing() -> None:

@@ -300,6 +300,43 @@ class KitchenTask(Task[Params, State]):
             f"and 1.\n\n{plan}\n" + "\n".join(lines)
         )
 
+    def rules(self) -> str:
+        """Tell what the cooks can do, and what it earns."""
+        value = self.values
+        earnings = [f"a good soup that is served earns {value.soups:g}"]
+        if value.onions:
+            earnings += [
+                f"an onion that goes into a pot {value.onions:g}",
+                f"a good soup that is taken from a pot {value.lifted:g}",
+                f"a dish that is taken from the pile {value.dishes:g} if no dish lies on a counter "
+                "and the cooks hold fewer dishes than there are pots that cook, are ready, or have "
+                f"fewer than {FULL_POT} onions but not none",
+                f"a thin soup that is taken from a pot costs {value.onions:g} for each of its "
+                "onions",
+            ]
+        return "\n".join(
+            [
+                f"{self.card.name}: {self.card.summary}",
+                f"A good soup has {FULL_POT} onions; one of fewer is thin, and earns nothing when "
+                "it is served. A cook holds one item at most.",
+                "interact means what is in the cell ahead, which the cook faces:",
+                "- a pile of onions or dishes: take one, with empty hands.",
+                f"- a pot: put in the onion that you hold, up to {FULL_POT} in all and only before "
+                "the pot cooks. A pot does not start by itself: with empty hands, let it cook. "
+                f"After {COOKING_STEPS} steps the soup is ready, and never burns. With a dish in "
+                "hand, take it.",
+                "- a counter: lay down what you hold if the counter is empty, or take what lies "
+                "there with empty hands. What one cook lays down, the other one can take.",
+                "- a place to serve: serve the soup that you hold.",
+                "north, south, east and west turn a cook, and lead to the cell ahead if that is "
+                "floor. If both cooks want one cell, which may be where one of them stays, or each "
+                "other's, both only turn. Cooks interact before they move, cook 0 first.",
+                f"Both cooks earn the same: {'; '.join(earnings)}.",
+                f"An episode has {self.card.horizon} steps. It is a success with at least "
+                f"{self.layout.good} good soups served.",
+            ]
+        )
+
     def how_to_act(self) -> str:
         """Tell a text player how to answer."""
         return f"Answer with {COOKS} words, cook 0 first, each one of: {', '.join(ACTIONS)}."
