@@ -413,7 +413,7 @@ def test_a_cook_alone(layout: str) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_words_of_the_rules(layout: str) -> None:
-    """What earns nothing is not said to earn."""
+    """Words name only what earns something by the chosen reward."""
     rules = build(layout).rules()
     for words in (
         "A good soup has 3 onions",
