@@ -8,6 +8,7 @@ trained unequally long on a task.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -26,6 +27,28 @@ Unit = Literal["environment", "gradient"]
 """Unit of the training steps; agents that learn from a dataset count gradient steps."""
 
 Config = TypeVar("Config")
+
+
+class InChunks:
+    """Hyperparameters of a training in chunks of updates, with a report after each chunk."""
+
+    total_steps: int
+    reports: int
+
+    @property
+    @abstractmethod
+    def batch(self) -> int:
+        """Environment steps between updates."""
+
+    @property
+    def chunk(self) -> int:
+        """Updates in one chunk."""
+        return -(-self.total_steps // (self.batch * self.reports))
+
+    @property
+    def chunks(self) -> int:
+        """Chunks in a run."""
+        return -(-self.total_steps // (self.batch * self.chunk))
 
 
 def training_steps(card: TaskCard, budget: str, unit: Unit = "environment") -> int:

@@ -31,6 +31,7 @@ from rlbench_suite.core.episode import scalar_return, seed_key
 from rlbench_suite.core.policy import ActingParameters, View, no_memory
 from rlbench_suite.core.task import Split, Task
 
+from .configuration import InChunks
 from .flat_task import FlatTask, flatten_task
 from .learning_agent import LearningAgent
 from .networks import Linear, Moments, initial_layers, mlp
@@ -43,7 +44,7 @@ TAG = "differentiable"
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(InChunks):
     """Hyperparameters of HDPO.
 
     Their values for each task and budget are in ``hyperparameters/hdpo.yaml``.
@@ -80,16 +81,6 @@ class Config:
     def updates(self) -> int:
         """Updates of the whole training, rounded up to whole chunks."""
         return self.chunk * self.chunks
-
-    @property
-    def chunk(self) -> int:
-        """Updates of a chunk, after each of which progress is reported."""
-        return -(-self.total_steps // (self.batch * self.reports))
-
-    @property
-    def chunks(self) -> int:
-        """Number of chunks."""
-        return -(-self.total_steps // (self.batch * self.chunk))
 
 
 # -- policy ----------------------------------------------------------------------------------------

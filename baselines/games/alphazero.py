@@ -31,6 +31,7 @@ from rlbench_suite.core.game import is_seat_of_two
 from rlbench_suite.core.policy import View, no_memory
 from rlbench_suite.core.task import Task
 
+from ..configuration import InChunks
 from ..flat_task import FlatTask, flatten_task
 from ..learning_agent import LearningAgent
 from ..networks import Linear, Moments, initial_layers, mlp
@@ -40,7 +41,7 @@ from ..training import Returns, begin_episodes, get_compiled, step_episodes, upd
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(InChunks):
     """Hyperparameters, in ``hyperparameters/alphazero.yaml``."""
 
     total_steps: int
@@ -76,16 +77,6 @@ class Config:
     def batch(self) -> int:
         """Moves between updates."""
         return self.num_envs * self.num_steps
-
-    @property
-    def chunk(self) -> int:
-        """Updates between progress reports."""
-        return -(-self.total_steps // (self.batch * self.reports))
-
-    @property
-    def chunks(self) -> int:
-        """Progress reports in a run."""
-        return -(-self.total_steps // (self.batch * self.chunk))
 
 
 # -- networks --------------------------------------------------------------------------------------
@@ -333,7 +324,7 @@ class Batch(NamedTuple):
     mask: jax.Array
     weights: jax.Array
     outcome: jax.Array
-    """What the side to move earned in the end, float32 ``(B,)``."""
+    """Earnings of the side to move until the end, float32 ``(B,)``."""
 
 
 def loss(networks: Networks, batch: Batch) -> jax.Array:

@@ -131,7 +131,7 @@ class AllMoments(NamedTuple):
 
     transition: TransitionMoments
     command: Moments
-    """Of returns to come and steps to come, ``(k + 1,)``."""
+    """Moments of returns to come and steps to come, ``(k + 1,)``."""
 
 
 def mask_logits(logits: jax.Array, mask: jax.Array | None) -> jax.Array:

@@ -122,13 +122,13 @@ class TrainingState(NamedTuple):
     buffer: ReplayBuffer
     stream: Stream
     preference: Array
-    """What the running episodes are played for, ``(environments, ...)``."""
+    """Preferences of the running episodes, ``(environments, ...)``."""
     accrued: FloatArray
     """Rewards of the running episodes so far, ``(environments, k)``."""
     first_x: FloatArray
-    """What networks read of the first step of each environment's first episode."""
+    """Inputs of networks at the first step of each environment's first episode."""
     plan: Any
-    """What preferences are drawn from."""
+    """Source from which preferences are drawn."""
     seed: jax.Array
     """Key data of the seed, uint32 ``(2,)``."""
     steps: Int

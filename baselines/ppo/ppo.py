@@ -34,6 +34,7 @@ import optax
 from rlbench_suite.core.arrays import FloatArray
 from rlbench_suite.core.policy import ActingParameters, View, no_memory
 
+from ..configuration import InChunks
 from ..networks import (
     CODE_SIZE,
     Categorical,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(InChunks):
     """Hyperparameters of PPO.
 
     Their values for each task and budget are in ``hyperparameters/ppo.yaml``.
@@ -120,16 +121,6 @@ class Config:
     def batch(self) -> int:
         """Environment steps between updates."""
         return self.num_envs * self.num_steps
-
-    @property
-    def chunk(self) -> int:
-        """Updates in one chunk."""
-        return -(-self.total_steps // (self.batch * self.reports))
-
-    @property
-    def chunks(self) -> int:
-        """Chunks in a run."""
-        return -(-self.total_steps // (self.batch * self.chunk))
 
 
 # -- networks --------------------------------------------------------------------------------------

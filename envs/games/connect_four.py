@@ -37,6 +37,8 @@ from rlbench_suite.core.task import Split
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.foundation.unknown_names import unknown
 
+from .openings import sample_opening
+
 LINE = 4  # pieces that win
 WORD_BITS = 32
 COLOURS = ((200, 60, 50), (235, 200, 60))
@@ -101,12 +103,7 @@ class ConnectFour(Game[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Sample an opening of the split."""
-        bits = self.bits(key, 1)[0]
-        train, test = (
-            jnp.asarray(self.openings[s])[(bits % np.uint32(len(self.openings[s]))).astype(int)]
-            for s in Split
-        )
-        return Params(jnp.where(split == Split.TEST, test, train))
+        return Params(sample_opening(self.openings, self.bits(key, 1)[0], split))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Play the opening."""

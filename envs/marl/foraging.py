@@ -59,9 +59,9 @@ from rlbench_suite.core.arrays import Flag, FlagArray, Int, IntArray
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
-from rlbench_suite.foundation.unknown_names import unknown
 
 from ..shared.alternating_bands import split_units
+from ..shared.named_actions import NamedActionsOfAgents
 
 ACTIONS = ("none", "north", "south", "west", "east", "load")
 LOAD = ACTIONS.index("load")
@@ -116,9 +116,10 @@ class Sight(NamedTuple):
     level: Int
 
 
-class Foraging(Task[Params, State]):
+class Foraging(NamedActionsOfAgents, Task[Params, State]):
     """The task of this file's docstring."""
 
+    action_names = ACTIONS
     measures: ClassVar[dict[str, str]] = {"collected": "part of all food's levels that is gone"}
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -353,33 +354,6 @@ class Foraging(Task[Params, State]):
             ]
             lines.append(f"agent_{i} sees {', '.join(visible)}.")
         return "\n".join(lines)
-
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return (
-            f"Answer with {self.card.agents} words, agent_0 first, each one of: "
-            f"{', '.join(ACTIONS)}."
-        )
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """Return the actions of these names.
-
-        Raises:
-            ValueError: there are not as many as agents, or one is no action.
-        """
-        words = text.replace(",", " ").lower().split()
-        if len(words) != self.card.agents:
-            raise ValueError(
-                f"expected {self.card.agents} words, each one of {', '.join(ACTIONS)}; got {text!r}"
-            )
-        for word in words:
-            if word not in ACTIONS:
-                raise ValueError(unknown("action", word, ACTIONS))
-        return np.array([ACTIONS.index(word) for word in words], np.int32)
-
-    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the names of the actions."""
-        return " ".join(ACTIONS[int(choice)] for choice in action)
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Name the only end there is."""

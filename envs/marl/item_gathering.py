@@ -53,9 +53,9 @@ from rlbench_suite.core.arrays import Flag, FlagArray, Float, FloatArray, Int, I
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
-from rlbench_suite.foundation.unknown_names import unknown
 
 from ..shared.alternating_bands import alternating_bands, split_units
+from ..shared.named_actions import NamedActionsOfAgents
 from .beach import ranks
 from .foraging import Cell, floor_of, where_cell
 
@@ -106,9 +106,11 @@ class State(NamedTuple):
     steps_left: Int
 
 
-class ItemGathering(Task[Params, State]):
+class ItemGathering(NamedActionsOfAgents, Task[Params, State]):
     """The task of this file's docstring."""
 
+    action_names = ACTIONS
+    first_agent = "agent 0"
     measures: ClassVar[dict[str, str]] = {
         "gathered": "weight of the gathered items, as a part of that of all"
     }
@@ -265,30 +267,6 @@ class ItemGathering(Task[Params, State]):
             f"Weights of an item: {weights}. {int(state.steps_left)} of {self.steps} steps are "
             f"left. The field, with agents 0 and 1:\n{field}"
         )
-
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return f"Answer with {AGENTS} words, agent 0 first, each one of: {', '.join(ACTIONS)}."
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """Return the actions of these names.
-
-        Raises:
-            ValueError: there are not as many as agents, or one is no action.
-        """
-        words = text.replace(",", " ").lower().split()
-        if len(words) != AGENTS:
-            raise ValueError(
-                f"expected {AGENTS} words, each one of {', '.join(ACTIONS)}; got {text!r}"
-            )
-        for word in words:
-            if word not in ACTIONS:
-                raise ValueError(unknown("action", word, ACTIONS))
-        return np.array([ACTIONS.index(word) for word in words], np.int32)
-
-    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the names of the actions."""
-        return " ".join(ACTIONS[int(choice)] for choice in action)
 
     def why_over(self, state: State, params: Params, info: dict[str, Any]) -> str:
         """Say which of the two ends it is."""

@@ -16,7 +16,7 @@ from rlbench_suite.core.policy import View, no_memory
 from .mountain_car import COAST, FORCE, FORWARD, GOAL, REVERSE, MountainCar, Params, State
 
 NEVER, BRAKE, ROLL = range(3)
-"""What a plan does on its way left once a swing to the right would arrive: swing on, brake by
+"""Choices of a plan on its way left once a swing to the right would arrive: swing on, brake by
 pushing forth, or coast."""
 SPEEDS = (0.0, 0.015, 0.03)
 """Speeds below which plans do not push."""

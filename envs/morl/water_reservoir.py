@@ -145,7 +145,7 @@ class State(NamedTuple):
     demanded: Reservoir
     """Releases the demand."""
     inflow: Float
-    """That of the last month, m^3; 0 before the first"""
+    """Inflow of the last month, m^3; 0 before the first"""
     months: Int
     """Months so far"""
 

@@ -72,7 +72,7 @@ SCARCITY_CHANCE = (0.01, 0.03)
 SCARCITY_END = 0.3
 """Chance an hour that it ends."""
 EFFICIENCY = (0.85, 0.97)
-"""Of charging, and of discharging."""
+"""Efficiencies of charging and of discharging."""
 WEAR = (0.0, 8.0)
 """EUR a MWh charged or discharged."""
 BALLS = 16

@@ -132,9 +132,9 @@ class Params(NamedTuple):
 
     stores: tuple[Store, ...]
     amplitude: Float
-    """Of the season, in parts of the mean demand"""
+    """Amplitude of the season, in parts of the mean demand"""
     phase: Float
-    """Of the season at the first period, in parts of a season"""
+    """Phase of the season at the first period, in parts of a season"""
 
 
 class Site(NamedTuple):

@@ -67,9 +67,9 @@ class Params(NamedTuple):
     """The instance."""
 
     durations: IntArray
-    """Of each job's operations, in the order of its route, ``(n, m)``"""
+    """Durations of each job's operations, in the order of its route, ``(n, m)``"""
     machines: IntArray
-    """Of each job's operations, in the order of its route, ``(n, m)``"""
+    """Machines of each job's operations, in the order of its route, ``(n, m)``"""
     bound: Int
     """Lower bound of the makespan: longest job or longest work of a machine"""
     rule_makespan: Int

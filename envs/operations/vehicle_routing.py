@@ -91,7 +91,7 @@ class Truck(NamedTuple):
 
     place: Int
     time: Float
-    """Of its route, when service is done"""
+    """Time of its route when service is done"""
     load: Int
     """Demand served on its route, units"""
     waiting: UInt32

@@ -49,7 +49,7 @@ _FREE = -1
 """Number of the context in a :class:`ContextSource` of new contexts."""
 
 Reward = Array
-"""Of the task's dtype, shaped like its ``reward_space``; in a batch ``(n, ...)``."""
+"""Array of the task's dtype, shaped like its ``reward_space``; in a batch ``(n, ...)``."""
 
 
 class Role(IntEnum):

@@ -66,7 +66,7 @@ class SeatState(NamedTuple):
     memory: Any
     """Memory of the opponent."""
     earned: Float
-    """What the agent has earned so far."""
+    """Earnings of the agent so far."""
     forfeited: Flag
     """Whether it has lost by an illegal move."""
 

@@ -28,7 +28,7 @@ RULES = (
     {"a": {0: None}, "b": {0: None, 1: None}},
     {"a": {0: 1, 3: None}, "b": {1: None, 2: 3}},
 )
-"""Of each network and server, the classes that it serves and what their jobs become."""
+"""Classes that each server of a network serves, and what their jobs become."""
 
 
 def build(number: int) -> Any:

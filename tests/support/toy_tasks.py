@@ -445,7 +445,7 @@ class SlipperyExits(Exits):
 
 
 EXITS = {"contexts": False, "hypervolume_reference": (0.0, -5.0)}
-"""Of the card of :class:`Exits`."""
+"""Fields of the card of :class:`Exits`."""
 
 
 def card_of(toy: type[Toy], **more: Any) -> TaskCard:

@@ -38,6 +38,7 @@ from rlbench_suite.core.task import Split
 from rlbench_suite.core.task_card import TaskCard
 from rlbench_suite.foundation.unknown_names import unknown
 
+from ..openings import sample_opening
 from .rules import BLACK, WHITE, Rules, State
 
 KOMI = {5: 2.5, 9: 7.5}
@@ -98,12 +99,7 @@ class Go(Game[Params, State]):
 
     def sample_params(self, key: jax.Array, split: jax.Array) -> Params:
         """Sample an opening of the split."""
-        bits = self.bits(key, 1)[0]
-        train, test = (
-            jnp.asarray(self.openings[s])[(bits % np.uint32(len(self.openings[s]))).astype(int)]
-            for s in Split
-        )
-        return Params(jnp.where(split == Split.TEST, test, train))
+        return Params(sample_opening(self.openings, self.bits(key, 1)[0], split))
 
     def initial(self, key: jax.Array, params: Params) -> State:
         """Place the first stones."""

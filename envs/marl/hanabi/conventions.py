@@ -123,7 +123,7 @@ class Hint(NamedTuple):
     """Hints that an agent may give, each entry with a row for each of them."""
 
     teammate: Int
-    """Who gets it, counted from 0 for the next agent."""
+    """Receiver, counted from 0 for the next agent."""
     is_rank: Flag
     value: Int
 

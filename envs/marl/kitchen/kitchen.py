@@ -50,10 +50,10 @@ from rlbench_suite.core.arrays import Flag, Int
 from rlbench_suite.core.component import Component
 from rlbench_suite.core.task import Task
 from rlbench_suite.core.task_card import TaskCard
-from rlbench_suite.foundation.unknown_names import unknown
 from rlbench_suite.numerics.bit_exact import computed_once
 
 from ...shared.alternating_bands import split_units
+from ...shared.named_actions import NamedActionsOfAgents
 from ..foraging import floor_of
 from .layouts import FLOOR, KINDS, LAYOUTS, SYMBOLS, Place
 from .rules import (
@@ -75,7 +75,7 @@ from .words import read
 
 COOKS = 2
 REWARDS = {"shaped": Events(3.0, 3.0, 5.0, 20.0), "served": Events(0.0, 0.0, 0.0, 20.0)}
-"""What each event earns, by the setting ``reward``."""
+"""Rewards of each event, by the setting ``reward``."""
 SEEN_ITEMS = ("onion", "dish", "good soup", "thin soup")
 ITEM_NAMES = ("nothing", "an onion", "a dish", "a soup of 1", "a soup of 2", "a good soup")
 ITEM_SYMBOLS = ".odtts"
@@ -109,9 +109,11 @@ class State(NamedTuple):
     events: Events
 
 
-class KitchenTask(Task[Params, State]):
+class KitchenTask(NamedActionsOfAgents, Task[Params, State]):
     """The task of this file's docstring."""
 
+    action_names = ACTIONS
+    first_agent = "cook 0"
     measures: ClassVar[dict[str, str]] = {"soups": "good soups that were served"}
 
     def __init__(self, card: TaskCard, *, difficulty: float | None, dtype: str) -> None:
@@ -336,30 +338,6 @@ class KitchenTask(Task[Params, State]):
                 f"{self.layout.good} good soups served.",
             ]
         )
-
-    def how_to_act(self) -> str:
-        """Tell a text player how to answer."""
-        return f"Answer with {COOKS} words, cook 0 first, each one of: {', '.join(ACTIONS)}."
-
-    def parse(self, text: str, state: State, params: Params) -> np.ndarray:
-        """Return the actions of these names.
-
-        Raises:
-            ValueError: there are not as many as cooks, or one is no action.
-        """
-        words = text.replace(",", " ").lower().split()
-        if len(words) != COOKS:
-            raise ValueError(
-                f"expected {COOKS} words, each one of {', '.join(ACTIONS)}; got {text!r}"
-            )
-        for word in words:
-            if word not in ACTIONS:
-                raise ValueError(unknown("action", word, ACTIONS))
-        return np.array([ACTIONS.index(word) for word in words], np.int32)
-
-    def spell(self, action: np.ndarray, state: State, params: Params) -> str:
-        """Return the names of the actions."""
-        return " ".join(ACTIONS[int(choice)] for choice in action)
 
     def draw(self, state: State, params: Params) -> np.ndarray:
         """Draw the kitchen from above, with items as small discs and pots with their onions."""

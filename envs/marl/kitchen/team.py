@@ -68,9 +68,9 @@ class Handover(NamedTuple):
     supplier_home: tuple[Place, ...]
     chef_home: tuple[Place, ...]
     dish_lead: int
-    """Of the chef."""
+    """``dish_lead`` of the chef's role."""
     fuller: int
-    """Of the chef."""
+    """``fuller`` of the chef's role."""
 
 
 HANDOVERS = {

@@ -95,7 +95,7 @@ class State(NamedTuple):
     agents: tuple[Body, ...]
     adversary: Body
     preference: Float
-    """How much nearer to the goal than to the other landmark the agents have kept, m."""
+    """Distance by which the agents have kept nearer to the goal than to the other landmark, m."""
 
 
 class Adversary(MovingAgents):

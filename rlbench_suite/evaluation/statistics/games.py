@@ -270,7 +270,7 @@ class Standings:
     """Results of agents against each other. Intervals are over new seeds and new games."""
 
     payoffs: list[list[Estimate]]
-    """What each agent earns a game against each other; 0 against itself."""
+    """Earnings of each agent in a game against each other; 0 against itself."""
     elo: list[Estimate]
     shares: list[Estimate]
     """Shares of the Nash equilibrium; empty unless the game is zero-sum."""
